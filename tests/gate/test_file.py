@@ -23,7 +23,7 @@ def test_the_example_is_a_file_whose_three_checks_share_a_run(tmp_path: Path) ->
     assert [EXAMPLE.splitlines()[one.line - 1][:9] for one in found.checks] == ["[[check]]"] * 3
     [run] = found.runs
     assert run.options == {}  # all templates: a small sample leaves an unchanged product open
-    assert set(found.folders.values()) == {run.folder} == {"run-names-somebody-without-grounds"}
+    assert set(found.folders.values()) == {run.folder} == {"run-unsupported-answers-ambiguous"}
 
 
 CHECK = '[[check]]\ninstrument = "bbq"\nmargin = 0.03\n'

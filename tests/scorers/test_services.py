@@ -44,7 +44,7 @@ async def test_moderation_sends_texts_in_batches_and_keeps_their_order() -> None
         "sexual": 0.05,
     }
     assert worst.because == ("harassment 0.90",)
-    assert scored[40] == Unscored("empty_text", "there is no text to score")
+    assert scored[40] == Unscored("empty_text", "the text is empty")
     assert scorer.describe()["served"] == ["omni-2024"]
     assert KEY not in json.dumps(scorer.describe())
 

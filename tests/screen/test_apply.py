@@ -353,7 +353,7 @@ def test_a_screen_without_its_looks_is_refused_before_anything_is_judged(
     name = answers(tmp_path / "a.jsonl", USUAL)
     ran = evenhand("screen", "apply", "screen.json", name, "--judge", "wordlist", "--out", "runs/a")
     assert ran.returncode == 1
-    assert "calibrate anew" in ran.stderr
+    assert "calibrate again" in ran.stderr
     assert not (tmp_path / "runs").exists()
 
 

@@ -68,7 +68,7 @@ def test_a_stage_trains_and_says_where_the_model_is(
         (["--set", "bach=4"], "no setting 'bach'; it has: learning_rate"),
         (["--set", "batch=four"], "--set batch: "),
         (["--set", "batch=0"], "batch must be above 0"),
-        (["--processes", "3"], "batch of 32 is no multiple"),
+        (["--processes", "3"], "batch of 32 is not a multiple"),
         (["--bias-type", "beauty"], "has no bias type 'beauty'; it has: age, profession"),
         (["--model", "nowhere"], "from-gguf"),
         (["--pairs", "nowhere"], "evenhand pairs"),

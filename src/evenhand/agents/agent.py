@@ -239,7 +239,17 @@ __all__ = ["NextToken", "OnScale", "Read", "YesNo", "one_token"]
 def one_token(
     role: str, prompt: Prompt, reply: type[R_co], kind: Kind | None = None
 ) -> Agent[R_co]:
-    """Declare an agent whose reply is one token, with the likeliest others beside it."""
+    """Declare an agent whose reply is one token, returned with its likeliest alternatives.
+
+    Args:
+        role: The model role that plays the agent.
+        prompt: The prompt, which must ask for a single word or letter.
+        reply: How the token is read.
+        kind: What the agent does, such as "judge"; None for the default.
+
+    Returns:
+        An agent at temperature 0 that asks for log-probabilities and one token.
+    """
     top = next_token.TOP
     return Agent(role, prompt, reply, temperature=0.0, logprobs=top, max_tokens=1, kind=kind)
 

@@ -80,9 +80,16 @@ class Budget:
         return prompt + allowed, allowed
 
     def settle(self, reserved: int, usage: Usage | None, size: int, *, learns: bool = True) -> None:
-        """Replace the reservation by what the endpoint counted. If it did not count, the
-        reservation stands: unknown is never free. Without `learns` the estimate of later prompts
-        stays as it is."""
+        """Replace a reservation with the tokens that the endpoint counted.
+
+        Without a count the reservation stays: an unknown cost is never free.
+
+        Args:
+            reserved: The tokens that `reserve` set aside for this call.
+            usage: The count of the endpoint; None if it gave none.
+            size: The length of the prompt, in bytes.
+            learns: Whether the estimate for later prompts is updated from this count.
+        """
         if usage is None:
             self.prompt_tokens = self.completion_tokens = None
             return
@@ -196,7 +203,7 @@ class Conversation:
         except UnreadableReply as problem:
             if limit is not None and thinking.used_it_up(reply):
                 raise UnreadableReply("cut_off", self._thought_on(agent, reply)) from None
-            if agent.raw:  # a text that is to be continued is no place for a remark
+            if agent.raw:  # a text to be continued has no room for a remark
                 raise
             note = _REASK.render({"problem": str(problem)[:200]})
             quoted = Message("assistant", reply.samples[0].text[:_QUOTED_BACK])
@@ -211,8 +218,11 @@ class Conversation:
             ) from None
 
     def _read(self, agent: Agent[_R], sample: Sample) -> _R:
-        """Read a reply less the tags of its prompt that the model copied into it: they fence what
-        it was shown and are no part of what it says. The turn on record keeps them."""
+        """Read a reply without the tags of its prompt that the model copied into it.
+
+        The tags fence what the model was shown; its own words do not include them. The recorded
+        call keeps them.
+        """
         reply, taken_off = _untagged(_read(agent, sample), agent.prompt.uses.fences)
         self.tags_taken_off += taken_off
         return reply

@@ -125,7 +125,7 @@ async def open_run(path: str | Path) -> Run:
         The run.
 
     Raises:
-        UserError: If there is no run.
+        UserError: If no run is given.
 
     Example:
         >>> evenhand.open_run("runs/now").results()

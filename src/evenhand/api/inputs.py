@@ -59,7 +59,19 @@ def cast_of(model: Model | None, system: str | None = None) -> Cast:
 
 
 def cast_for(method: Method, model: Model, system: str | None) -> Cast:
-    """The cast of a model for a method; a system prompt that nobody would get is refused."""
+    """Assign a model to the roles of a method.
+
+    Args:
+        method: The method whose agents are asked.
+        model: A model, a cast of several, or a model's name.
+        system: A system prompt for the default model; None for none.
+
+    Returns:
+        The cast.
+
+    Raises:
+        UserError: If no agent of the method would get the system prompt.
+    """
     cast = cast_of(model, system)
     if system is not None and not any(map(cast.system_for, method.agents())):
         raise UserError(f"nobody gets the system prompt: {method.name} asks no agent that writes")
@@ -89,7 +101,7 @@ def settings_of(values: Mapping[str, Any], *, pilot: int | None = None) -> RunSe
         The settings, with defaults for the others.
 
     Raises:
-        UserError: If an argument is no setting, or a required one is missing.
+        UserError: If an argument is not a setting, or a required one is missing.
     """
     settings = settings_from(values, read=_READ)
     return settings if pilot is None else replace(settings, pilot=pilot)
@@ -278,7 +290,19 @@ def compared(
     after: Given | Sequence[Given],
     instrument: Instrument | None,
 ) -> Comparison:
-    """Compare two sides of one instrument: the one that is said, that a report says, or a run."""
+    """Compare two sides of one instrument.
+
+    Args:
+        before: The run or runs of the first side, or their reports.
+        after: The run or runs of the second side, or their reports.
+        instrument: The instrument; None to take it from a report, or else from the runs.
+
+    Returns:
+        The comparison.
+
+    Raises:
+        UserError: If the runs are not of the same instrument.
+    """
     sides = listed(before), listed(after)
     runs = [[reader_of(run) for run in side] for side in sides]
     for run in (*runs[0], *runs[1]):
@@ -298,7 +322,7 @@ def question_of(until: str | None, these: bool) -> StoppingQuestion | None:
 
 
 def why_no_report(ended: RunEnd, out: str) -> str:
-    """Why there is no report: no item was finished."""
+    """Explain that a report is missing because no item was finished."""
     if ended.capped_by is None:
         return f"no item of {out} was finished; call it again to go on"
     cap = ended.capped_by.lstrip("-").replace("-", "_")

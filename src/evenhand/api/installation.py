@@ -1,5 +1,5 @@
-"""Check this installation and an endpoint, list methods, begin a package of your own, and serve a
-local model or the viewer until the call is cancelled."""
+"""Check this installation and an endpoint, list methods, start a plugin package, and serve a local
+model or the viewer until the call is canceled."""
 
 import asyncio
 import re
@@ -44,8 +44,19 @@ LONGEST = 40  # our choice: a name stands in commands, tables and lines of code
 
 
 def write(kind: Kind, name: str, into: Path) -> Path:
-    """Write the package of a part with this name into a folder, and give the package's own
-    folder."""
+    """Write the package of a plugin into a folder.
+
+    Args:
+        kind: What the plugin is: an instrument, a method or a scorer.
+        name: The plugin's name; the package is called `evenhand_<name>`.
+        into: The folder that the package's own folder goes into.
+
+    Returns:
+        The package's own folder.
+
+    Raises:
+        UserError: If the name is not valid or taken, or the folder cannot be made.
+    """
     _check(kind, name)
     package = f"evenhand_{name}"
     if util.find_spec(package) is not None:
@@ -58,16 +69,16 @@ def write(kind: Kind, name: str, into: Path) -> Path:
             f"{folder} is there already: take another name, or another folder with --into"
         ) from None
     except NotADirectoryError:
-        raise UserError(f"{into} is no folder: name one with --into") from None
+        raise UserError(f"{into} is not a folder: name one with --into") from None
     _copy(resources.files("evenhand.templates") / kind, folder, _words(kind, name))
     return folder
 
 
 def _check(kind: Kind, name: str) -> None:
-    """Refuse a name that is no name of a module, or that is taken."""
+    """Refuse a name that is taken or is not a valid module name."""
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or len(name) > LONGEST:
         raise UserError(
-            f"{name!r} is no name of a part: at most {LONGEST} small letters, digits and single "
+            f"{name!r} is not a valid name: use at most {LONGEST} small letters, digits and single "
             "underscores, with a letter first, such as job_titles"
         )
     if name in KEPT[kind] or name in registry.names(_GROUPS[kind]):
@@ -161,13 +172,13 @@ async def list_methods(name: str | None = None) -> dict[str, MethodDescription]:
         What each does, its calls per item and its settings, by name.
 
     Raises:
-        UserError: If there is no method of this name.
+        UserError: If no method has this name.
     """
     return await asyncio.to_thread(described_methods, name)
 
 
 async def new(kind: Kind, name: str, *, into: str | Path = ".") -> Path:
-    """Write a package for an instrument, a method or a scorer of your own.
+    """Write a package for your own instrument, method or scorer.
 
     Args:
         kind: What to write.

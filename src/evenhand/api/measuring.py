@@ -1,5 +1,4 @@
-"""Ask a model: one prompt, many prompts, an instrument's items, and several methods beside each
-other."""
+"""Ask a model: one prompt, many prompts, an instrument's items, or several methods to compare."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -62,7 +61,7 @@ async def answer(
         The answer with its drafts and calls. A notebook shows it as a timeline.
 
     Raises:
-        EvenhandError: If there is no answer. A missing answer is never an empty one.
+        EvenhandError: If the call fails. A missing answer is never returned as an empty one.
 
     Example:
         >>> final = evenhand.answer("Describe a nurse.", model=model)

@@ -55,7 +55,7 @@ async def debate_run(
         model: Model that plays all roles, or a cast. Not needed with `replay`.
         rounds: Rounds of each debate.
         referees: With 2, ask again in the opposite order, and report how far both agree.
-        style: `"open"`: debaters give reasons of their own. `"paper"`: as in the paper.
+        style: `"open"`: debaters choose their reasons. `"paper"`: as in the paper.
         statement_tokens: Maximum length of a statement, in tokens.
         roles: Number of the roles of a topic that debate. Defaults to the usual of each topic.
         watch: Receives progress events.

@@ -220,7 +220,7 @@ async def pack_make(
         title: Title of the pack and its page.
         light: Keep the hashes of the run folders instead of the folders.
         frameworks: Frameworks to write a page for. Defaults to all.
-        sign: A PEM file with the private Ed25519 key that signs the pack.
+        sign: A PEM file with the private Ed25519 key to sign the pack with.
         previous: The pack before this one.
         certificates: Directory to look for judges' certificates in.
         prices: Price table or a TOML file of one.

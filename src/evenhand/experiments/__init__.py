@@ -1,1 +1,1 @@
-"""Experiments run a request, whoever makes it: a command, Python code, a gateway."""
+"""Experiments run requests of a command, of Python code or of a gateway."""

@@ -22,7 +22,7 @@ from evenhand.scorers import Scorer
 Certified = tuple["JudgeInCast", CertificateLookup]
 
 # A guard model answers with the labels it was trained for and gives no marks, so the audit of
-# judges cannot ask it; `evenhand audit scorer` does. A harm of the user's own is not opened at all
+# judges cannot ask it; `evenhand audit scorer` does. A custom harm policy is not opened at all
 # without the certificate of its own check (`evenhand audit harm`), which binds how it is read.
 _NO_JUDGE = ("guard", "harm")
 _BY_LOGPROB = CertificateLookup(
@@ -53,9 +53,19 @@ def judges_of(method: Method, cast: Cast) -> list[JudgeInCast]:
 
 
 def certificates_of(method: Method, cast: Cast, folder: Path | None) -> list[Certified]:
-    """Pair each judge with the certificate in the folder that decides for it, or with why none
-    does. The audit reads marks as JSON, so it says nothing of a judge that is read otherwise. A
-    panel of mixed models is audited as one judge, so its models share a certificate."""
+    """Pair each judge of a method with the certificate that applies to it.
+
+    The audit reads scores as JSON, so it says nothing of a judge that is read otherwise. A
+    panel of mixed models is audited as one judge, so its models share a certificate.
+
+    Args:
+        method: The method whose judges are looked up.
+        cast: The models that play its roles.
+        folder: The folder of certificates; None if there is none.
+
+    Returns:
+        Each judge with its certificate, or with the reason why none applies.
+    """
     judges = judges_of(method, cast)
     mixed = isinstance(method, Panel) and method.models > 1
     panel = TOGETHER.join(judge.model for judge in judges)
@@ -66,7 +76,16 @@ def certificates_of(method: Method, cast: Cast, folder: Path | None) -> list[Cer
 
 
 def certificates_of_scorer(role: str, scorer: Scorer, folder: Path | None) -> list[Certified]:
-    """Pair the language model that a scorer of its own asks, if it asks one, in the same way."""
+    """Pair the language model that a scorer asks, if it asks one, with its certificate.
+
+    Args:
+        role: The role that the scorer plays.
+        scorer: The scorer.
+        folder: The folder of certificates; None if there is none.
+
+    Returns:
+        The judge with its certificate, or with the reason why none applies; empty without a judge.
+    """
     judges = _within(role, scorer.describe())
     return [(judge, _found(judge, expected_of(Rate(), judge.model), folder)) for judge in judges]
 

@@ -97,7 +97,7 @@ DEFAULT_URL = "http://127.0.0.1:8080/v1"
 DEFAULT_FILE = Path("evenhand.toml")
 SCORERS: Mapping[str, Callable[[], Scorer]] = BUILT_IN
 LENDER = "run:"  # a run whose critiques the placebo critic takes (`critique=other`)
-HARM = "harm:"  # a harm of the user's own, as a scorer
+HARM = "harm:"  # a custom harm policy, as a scorer
 
 _Positive = Annotated[float, Field(gt=0)]
 _Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -259,7 +259,22 @@ def load(
     system: str | None = None,
     params: Mapping[str, JsonValue] | None = None,
 ) -> Config:
-    """The config file, overruled by the environment, overruled by what was said on the spot."""
+    """Load the config file; environment variables override it, and arguments override both.
+
+    Args:
+        path: The config file; None for the default one in the current folder, if it exists.
+        base_url: The endpoint of the default model.
+        model: The name of the default model.
+        prices: A file of prices that replaces those of the config.
+        system: The system prompt of the default model.
+        params: Request parameters of the default model, added to those of the config.
+
+    Returns:
+        The config.
+
+    Raises:
+        UserError: If the file cannot be read, or sends a key to a place it may not go to.
+    """
     config = _read_config(path)
     named = model or os.environ.get("EVENHAND_MODEL")
     default = config.default_model()
@@ -314,7 +329,7 @@ def _with_keys(models: dict[str, ModelConfig]) -> dict[str, ModelConfig]:
 
 
 def prices_in(path: Path) -> Prices:
-    """The prices in a file of their own, as --prices takes it."""
+    """Read the prices from a separate file, as --prices takes it."""
     return _read(path, PriceFile, "price").prices()
 
 
@@ -337,7 +352,7 @@ def _read_config(path: Path | None) -> Config:
     if not DEFAULT_FILE.exists():
         return Config()
     if not DEFAULT_FILE.is_file():  # a pipe would be waited for, and it came with the folder
-        raise UserError(f"{DEFAULT_FILE} in the current folder is no file: take it away")
+        raise UserError(f"{DEFAULT_FILE} in the current folder is not a regular file: remove it")
     config = _read(DEFAULT_FILE, Config, "config")
     asking = [*config.models.values(), *config.scorers.values(), config.search]
     for variable in (section.api_key_env for section in asking if section is not None):
@@ -394,7 +409,7 @@ def state_of_key(variable: str) -> str:
     """What to say of a key that doctor names: nothing where all is well."""
     key = os.environ.get(variable)
     if key and len(key) < SHORTEST:
-        return f" (of fewer than {SHORTEST} signs: not removed from what comes back)"
+        return f" (of fewer than {SHORTEST} characters: not removed from what comes back)"
     return "" if key else " (not set)"
 
 
@@ -484,7 +499,19 @@ def _engine(config: SearchConfig) -> SearchEngine:
 def build_cast(
     config: Config, models: dict[str, ChatModel], agents: Iterable[Agent[Any]] = ()
 ) -> Cast:
-    """The cast of a config for the agents of a method. `models` are the config's models, opened."""
+    """Build the cast of a config.
+
+    A scorer role that the config does not assign is played by the word list, and the support role
+    by the built-in judge.
+
+    Args:
+        config: The config.
+        models: The models of the config, opened, by name.
+        agents: The agents of the method, which may need such a role.
+
+    Returns:
+        The cast.
+    """
     roles: dict[str, ChatModel] = {}
     # The word list plays a scorer that the cast gives to nobody. Not the offline model: that one
     # reports, and who reports must not steer. A judge of support reports nothing: ours stands in.
@@ -518,7 +545,7 @@ def scorer_by_name(config: Config, name: str) -> Scorer:
     if "=" in name or name in registry.names("scorers"):
         return build(spoken(name), os.environ, config.default_key())
     available = ", ".join(sorted([*SCORERS, *config.scorers, *map(HARM.__add__, config.harms)]))
-    raise UserError(f"there is no scorer {name!r}; there are: {available}; or write KIND=URL")
+    raise UserError(f"unknown scorer {name!r}; choose one of: {available}; or write KIND=URL")
 
 
 @asynccontextmanager

@@ -243,7 +243,16 @@ def pairs_of_sweep(requests: Mapping[int, Request], plan: SweepPlan, out: str) -
 
 
 def refuse_too_long(method: Debate, items: Iterable[Item], limits: Limits) -> None:
-    """Look at every topic before the first call: none without roles, none that cannot end."""
+    """Check every topic before the first call: each needs roles and enough calls to finish.
+
+    Args:
+        method: The debate.
+        items: The topics.
+        limits: The limits per item.
+
+    Raises:
+        UserError: If the topics lack roles, or a debate needs more calls than an item may make.
+    """
     most = max((len(roles_of(item, method.roles)) for item in items), default=0)
     if not most:
         raise UserError("the file has no topics; `evenhand debate topics` writes them")

@@ -45,16 +45,30 @@ def dossier_of(
     prices: Prices | None = None,
     certificates: Path | None = None,
 ) -> CombinedReport:
-    """Read runs, each with its instrument where that is not the installed one of its name, and
-    collect all that they show. The first run of an instrument is what its others are held
-    against."""
+    """Read runs and collect the findings of all of them in one report.
+
+    The first run of an instrument is the baseline that its other runs are compared with. A run
+    that is given twice counts once.
+
+    Args:
+        runs: Each run with its instrument; None for the installed one that the run names.
+        title: The title of the report; None for the default one.
+        prices: The prices for costs; None to leave costs out.
+        certificates: The folder of the judges' certificates.
+
+    Returns:
+        The report.
+
+    Raises:
+        UserError: If no run is given.
+    """
     if not runs:
         raise UserError("a report needs a run: evenhand report runs/now --out report.html")
     measured: list[MeasuredRun] = []
     audits: list[Audited] = []
     summaries: list[tuple[RunReader, Summary]] = []
     once: dict[str, tuple[RunReader, ScoringSpec | None]] = {}
-    for run, instrument in runs:  # a run that is named twice is no comparison
+    for run, instrument in runs:  # a run that is named twice is not compared with itself
         once.setdefault(str(run.path), (run, instrument))
     for run, instrument in once.values():
         made_by = run.record.source.get("benchmark")
@@ -182,7 +196,16 @@ def remedy_of(run: RunReader, certificates: Path | None = None) -> RemedySummary
 
 
 def evaluators_of(run: RunReader, method: Method, folder: Path | None) -> Sequence[RemedyJudge]:
-    """Everybody who judged in a run: language models with their certificates, and programs."""
+    """List everything that judged in a run: language models and programs.
+
+    Args:
+        run: The run.
+        method: The run's method.
+        folder: The folder of certificates; None if there is none.
+
+    Returns:
+        The judges, each model with the state of its certificate.
+    """
     path, cast = str(run.path), replay_of(run.path)
     judges = [
         RemedyJudge(

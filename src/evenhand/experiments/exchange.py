@@ -37,9 +37,22 @@ class ExportResult:
 
 
 def export(location: str, form: str, out: Path, data: DataFolder) -> ExportResult:
-    """Write a run in a form. A file that is there already is never overwritten."""
+    """Write a run in the format of another tool. Existing files are never overwritten.
+
+    Args:
+        location: The run folder.
+        form: The name of the format.
+        out: The file to write, or the folder for a format of several files.
+        data: The folder of datasets.
+
+    Returns:
+        What was written, and how many items are missing.
+
+    Raises:
+        UserError: If the format does not exist, or the output does.
+    """
     if form not in FORMS:
-        raise UserError(f"there is no format {form!r}; there are: {', '.join(FORMS)}")
+        raise UserError(f"unknown format {form!r}; choose one of: {', '.join(FORMS)}")
     chosen_form = FORMS[form]
     _refuse_pairs(location)
     _refuse_name(out, chosen_form, location, form)
@@ -143,9 +156,9 @@ def _by_task(log: Path) -> Instrument:
     foreign_log = foreign.read(log)
     if foreign_log is None:
         raise UserError(
-            f"{log} is no log of Inspect (.eval) or lm-evaluation-harness (samples_*.jsonl). Of "
-            "answers of your own say what scores them: evenhand measure bbq --answers FILE --out "
-            "runs/theirs"
+            f"{log} is not a log of Inspect (.eval) or lm-evaluation-harness (samples_*.jsonl). "
+            "For your own answers, name the benchmark that scores them: evenhand measure bbq "
+            "--answers FILE --out runs/theirs"
         )
     task = foreign_log.origin.task.rpartition("/")[2]
     instruments = list(_loaded())

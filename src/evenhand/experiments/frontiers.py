@@ -99,8 +99,20 @@ async def confirmed(
     fresh: Measurement,
     data: DataFolder,
 ) -> tuple[RunEnd, Frontier]:
-    """The frontier with its winner and the references measured on the fresh sample; as it is where
-    no method is worth it, or where the runs ended early. Caps are for the first runs and these."""
+    """Measure the winner and its references on a fresh sample, and confirm the frontier by it.
+
+    The frontier stays as it is if it has no winner, or if the runs end early.
+
+    Args:
+        series: The request and the measurement of the first runs. Its caps include these runs.
+        chosen: The methods that were compared.
+        first_frontier: The frontier of the first runs.
+        fresh: The measurement of the fresh sample.
+        data: The folder of datasets.
+
+    Returns:
+        The end of the runs, and the frontier.
+    """
     winner = first_frontier.winner()
     if winner is None:
         series.watch.note(Remark("frontier.nothing_to_confirm"))
@@ -155,9 +167,22 @@ _ON_CHOICES_ALONE = {"cot", "self_debias_explanation", "detect_first", "mabrf"}
 def chosen(
     methods: Sequence[Method | str], calls: int, instrument: ScoringSpec
 ) -> list[SweepMethod]:
-    """List the methods after the instrument's references, which are always run; a lender before who
-    borrows from it. Each is an object or a name such as `stardtox:critique=empty+max_iterations=1`;
-    where none are asked for, it is the usual ones."""
+    """List the methods to compare, after the instrument's references, which are always run.
+
+    A method that lends its critiques comes before the one that borrows them.
+
+    Args:
+        methods: Objects, or names such as `stardtox:critique=empty+max_iterations=1`; empty for
+            the usual ones.
+        calls: The calls per item that the settings of a method have to fit.
+        instrument: The instrument, which names the references.
+
+    Returns:
+        The methods, each with its folder.
+
+    Raises:
+        UserError: If two methods share a folder, or a lender is missing.
+    """
     requested: list[Method | str] = []
     for method in methods or (USUAL,):
         requested += _usual(instrument) if method == USUAL else [method]

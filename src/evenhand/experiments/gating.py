@@ -40,7 +40,7 @@ CHECKS = "checks.json"  # in the folder of a gate: which check looks at which ru
 
 
 Prepare = Callable[[GateRun, str], tuple[Request, Measurement]]
-"""Makes the request of one run into a folder, with the models of whoever asks."""
+"""Makes the request of one run into a folder, with the models of the caller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +205,7 @@ def _read(data: bytes, location: str) -> _GateRecord:
     try:
         return _GateRecord.model_validate(orjson.loads(data))
     except (orjson.JSONDecodeError, ValidationError):
-        raise CorruptRun(f"{location}/{CHECKS} cannot be read: make the folder anew") from None
+        raise CorruptRun(f"{location}/{CHECKS} cannot be read: make the folder again") from None
 
 
 def _is_for(run: RunReader, check: GateCheck, like: RunReader | None) -> bool:
@@ -229,7 +229,17 @@ def keep(file: GateFile, out: str) -> None:
 
 
 def in_blocks_for(file: GateFile, gate_run: GateRun, source: Source, seed: int | None) -> InBlocks:
-    """Plan a run that stops when each of its checks is decided."""
+    """Plan a run that stops as soon as each of its checks is decided.
+
+    Args:
+        file: The gate's file.
+        gate_run: The run.
+        source: The items of the run.
+        seed: The seed of the order in which clusters are asked; None for 0.
+
+    Returns:
+        The source, split into blocks.
+    """
     needed = [check.measure.name for check in _checks_of(file, gate_run)]
     return in_blocks(gate_run.instrument, source, needed, seed=seed)
 
@@ -237,7 +247,18 @@ def in_blocks_for(file: GateFile, gate_run: GateRun, source: Source, seed: int |
 def following(
     file: GateFile, gate_run: GateRun, source: InBlocks, baseline: Sequence[str], out: str
 ) -> Following:
-    """Look after each block by the baseline, which has to be there before anything is asked."""
+    """Make the function that chooses the next block of a run by comparing it with the baseline.
+
+    Args:
+        file: The gate's file, whose number of checks the decision is corrected for.
+        gate_run: The run.
+        source: The items of the run, in blocks.
+        baseline: The folders of the baseline; its runs must exist before anything is asked.
+        out: The folder of the run.
+
+    Returns:
+        The function. It gives no positions once every check is decided.
+    """
     checks, kept_runs = _checks_of(file, gate_run), RecordedRuns.at(baseline)
     before = {check.name: kept_runs.run_of(check) for check in checks}
 
@@ -266,7 +287,18 @@ def judge(
     prices: Prices | None = None,
     notes: Sequence[Remark] = (),
 ) -> Gate:
-    """Judge what was run by its baseline."""
+    """Compare the runs of a gate with its baseline.
+
+    Args:
+        file: The gate's file.
+        baseline: The folders of the baseline, each of a gate or of a run.
+        run: The folders to judge, each of a gate or of a run.
+        prices: The prices for costs; None to leave costs out.
+        notes: Remarks to show with the result.
+
+    Returns:
+        The result of every check.
+    """
     before, after = RecordedRuns.at(baseline), RecordedRuns.at(run)
     runs: dict[str, Pair | RemarkOrText] = {}
     lacking = [name for name in before.by_check if name not in file.folders]
@@ -381,7 +413,7 @@ def judged(file: GateFile, out: str, false_alarm_every: int) -> Monitoring:
 
 
 def next_look(out: str) -> str:
-    """Give the folder of the look that is to be made: one that was broken off, else a new one."""
+    """Give the folder of the next check: one that was interrupted, else a new one."""
     there = _look_names(out)
     if there and not _is_finished(f"{out}/{there[-1]}"):
         return f"{out}/{there[-1]}"
@@ -418,7 +450,7 @@ def _began(name: str, out: str) -> str:
         began = datetime.strptime(name, _NAMED).replace(tzinfo=UTC)
     except ValueError:
         raise UserError(
-            f"{out}/{MARKS}/{name} is no mark of a look: remove it, or give another --out"
+            f"{out}/{MARKS}/{name} is not the marker of a check: remove it, or give another --out"
         ) from None
     return began.isoformat(timespec="milliseconds")
 

@@ -74,7 +74,16 @@ def export_sheets(
 
 
 def import_sheets(files: Sequence[Path], key: Path, out: Path) -> ReturnedSheets:
-    """Read completed sheets into a folder of ratings. Nothing is written if a sheet has a fault."""
+    """Read completed sheets into a folder of ratings. Nothing is written if a sheet has a fault.
+
+    Args:
+        files: The sheets that raters returned.
+        key: The key that the export wrote.
+        out: The folder to make.
+
+    Returns:
+        How many ratings came back, and what is missing.
+    """
     require_new(out)
     sheet_key, rows, account = sheets.read(files, key)
     sheets.write(out, sheet_key, rows, account)

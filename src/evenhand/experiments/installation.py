@@ -289,7 +289,7 @@ def described_methods(name: str | None = None) -> dict[str, MethodDescription]:
     """Describe every method, or the one of this name."""
     available = registry.names("methods")
     if name is not None and name not in available:
-        raise UserError(f"there is no method {name!r}; there are: {', '.join(available)}")
+        raise UserError(f"unknown method {name!r}; choose one of: {', '.join(available)}")
     return {each: _described(each) for each in available if name in (None, each)}
 
 

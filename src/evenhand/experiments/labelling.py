@@ -79,8 +79,24 @@ def draw(
     seed: int,
     out: Path,
 ) -> int:
-    """Draw about `budget` texts into a new folder, and give their number. A prediction p is as
-    unsure as √(p·(1 − p)); one that is missing counts as the least sure of all."""
+    """Sample about `budget` texts for labeling, unsure predictions first, into a new folder.
+
+    A prediction p is as unsure as √(p·(1 − p)).
+
+    Args:
+        texts: The texts.
+        predictions: The scorer's probability for each text; None counts as the least sure of all.
+        scorer: The name of the scorer, for the record.
+        budget: The expected number of texts to label.
+        seed: The seed of the sample.
+        out: The folder to make.
+
+    Returns:
+        How many texts were drawn.
+
+    Raises:
+        UserError: If the budget covers all texts, or the folder exists.
+    """
     if budget >= len(texts):
         raise UserError(f"{budget} labels of {len(texts)} texts leave nothing to estimate: ask "
                         "for fewer, or label all of them")  # fmt: skip
@@ -190,7 +206,7 @@ def _planned(folder: Path) -> tuple[_LabellingPlan, list[_Predicted]]:
     plan = read_row(_LabellingPlan, (folder / PLAN).read_bytes(), str(folder / PLAN))
     if hashlib.sha256(path.read_bytes()).hexdigest() != plan.sha256:
         raise UserError(f"{path} was changed after the texts were drawn: put the old file back, "
-                        "or draw anew")  # fmt: skip
+                        "or sample again")  # fmt: skip
     return plan, [row for _, row in read_jsonl(path, _Predicted)]
 
 

@@ -33,7 +33,7 @@ from evenhand.views.files import write_report
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """A measurement is an instrument with its options, and what it may ask of whoever runs it."""
+    """A measurement is an instrument with its options and the services that it may use."""
 
     instrument: Instrument
     options: Any
@@ -73,7 +73,16 @@ class MeasurementResult:
 
 
 async def measure(measurement: Measurement, request: Request, watch: Watch) -> MeasurementResult:
-    """Run, complete and report; `report.json` and `report.parquet` go into the run folder."""
+    """Run a measurement and write `report.json` and `report.parquet` into the run folder.
+
+    Args:
+        measurement: The instrument, its options and its services, which are closed at the end.
+        request: The items, the method, the models and the settings of the run.
+        watch: Receives progress and remarks.
+
+    Returns:
+        How the run ended, and the report if anything was finished.
+    """
     try:
         return await _measure(measurement, request, watch)
     finally:

@@ -68,8 +68,16 @@ class _UnpackedPack:
 
 
 def verify(pack: Path, *, key: Path | None = None, previous: Path | None = None) -> PackCheck:
-    """Check a pack, with the public key of whom it should be from and the pack before it, where
-    these are at hand."""
+    """Verify an evidence pack.
+
+    Args:
+        pack: The zip file.
+        key: The public key that must have signed it; None to skip that check.
+        previous: The pack before it, to check the link between them; None to skip that check.
+
+    Returns:
+        The result of every check.
+    """
     trusted = None if key is None else signing.public_key(key)
     with tempfile.TemporaryDirectory(prefix="evenhand-pack-") as workdir:
         folder = Path(workdir, "pack")

@@ -45,13 +45,13 @@ from evenhand.views.pack import figures, files_of, frameworks
 
 FRAMEWORKS = tuple(frameworks.known())
 _PASSING = ("lock", STATUS_FILE, "journal")  # of a process, and not of what it found
-_BESIDE = {"rtp": ("scores.parquet", "scoring.json")}  # what an instrument reads beside the run
+_BESIDE = {"rtp": ("scores.parquet", "scoring.json")}  # what an instrument reads in addition
 _SAYS = ("pack.scope", "pack.hashes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackOptions:
-    """What a pack is to be, beside its runs."""
+    """Options for writing a pack."""
 
     title: str | None = None
     light: bool = False
@@ -63,14 +63,26 @@ class PackOptions:
 
 
 def make(runs: Sequence[RunReader], out: Path, wishes: PackOptions) -> PackManifest:
-    """Write a pack, and give what it says of itself."""
+    """Write an evidence pack.
+
+    Args:
+        runs: The runs to pack.
+        out: The zip file to write.
+        wishes: Title, signature, prices and what else goes into the pack.
+
+    Returns:
+        The manifest of the pack.
+
+    Raises:
+        UserError: If a framework does not exist, or the folder of `out` does not.
+    """
     unknown = [name for name in wishes.frameworks if name not in FRAMEWORKS]
     if unknown:
         raise UserError(
-            f"there is no framework {', '.join(unknown)}; there are: {', '.join(FRAMEWORKS)}"
+            f"unknown framework {', '.join(unknown)}; choose from: {', '.join(FRAMEWORKS)}"
         )
     if not out.parent.is_dir():
-        raise UserError(f"{out.parent} is no folder")
+        raise UserError(f"{out.parent} is not a folder")
     for run in runs:
         refuse(run)
     previous = None if wishes.previous is None else _previous(wishes.previous)
@@ -101,8 +113,17 @@ def make(runs: Sequence[RunReader], out: Path, wishes: PackOptions) -> PackManif
 def read(
     runs: Sequence[str], title: str | None, prices: Prices | None, *, given: bool
 ) -> CombinedReport:
-    """Read the runs of a pack that lies unpacked in the current folder, by their names within it;
-    `given` says whether it brings certificates."""
+    """Read the runs of a pack that is unpacked in the current folder.
+
+    Args:
+        runs: The runs by their names within the pack.
+        title: The title of the report; None for the default one.
+        prices: The prices for costs; None to leave costs out.
+        given: Whether the pack contains certificates.
+
+    Returns:
+        The report of all runs.
+    """
     return dossier_of(
         [(RunReader(name), None) for name in runs],
         title=title,
@@ -112,7 +133,7 @@ def read(
 
 
 def listed(folder: Path) -> dict[str, PackedFile]:
-    """List the files of a pack, but for the list itself and what signs it."""
+    """List the files of a pack, except for the list itself and its signature."""
     apart = (EVIDENCE, SIGNATURE, PUBLIC_KEY)
     names = [name for name in archive.names_in(folder) if name not in apart]
     return {name: packed(folder / name) for name in names}
@@ -126,8 +147,8 @@ def packed(path: Path) -> PackedFile:
 
 
 def held_of(run: RunReader) -> set[str]:
-    """Name the files of a run folder that findings rest on, which are those that a pack holds: a
-    report beside them, for one, could say anything."""
+    """Name the files of a run folder that findings rest on, which are those that a pack holds:
+    a report next to them, for one, could say anything."""
     folder, made_by = open_folder(run.path), run.record.source.get("benchmark")
     held = {"run.json", *ledger.names(folder)}
     held |= {file.name for part in ledger.parts(folder) for file in (part.results, part.turns)}
@@ -226,7 +247,17 @@ def about_of(
     wishes: PackOptions,
     previous: Previous | None,
 ) -> PackManifest:
-    """Say all of a pack but which files it has."""
+    """Write the manifest of a pack, except for its list of files.
+
+    Args:
+        dossier: The report of the packed runs.
+        left_out: For each packed run, the files of it that the pack leaves out.
+        wishes: What the user asked of the pack.
+        previous: The pack before it; None if there is none.
+
+    Returns:
+        The manifest, with an empty list of files.
+    """
     runs = [packed_run(RunReader(name), missing) for name, missing in left_out.items()]
     unfinished = [run.run for run in runs if run.not_run]
     notices = [f"NOT FINISHED: {name}" for name in unfinished]
@@ -279,10 +310,10 @@ def _previous(path: Path) -> Previous:
 def evidence_in(path: Path, folder: Path) -> bytes:
     """Unpack a pack and give the bytes of its evidence."""
     if not path.is_file():
-        raise UserError(f"{path} is no file; `evenhand pack RUN --out evidence.zip` makes a pack")
+        raise UserError(f"{path} is not a file; make a pack with `evenhand pack RUN --out FILE`")
     archive.unpack(path, folder)
     if not (folder / EVIDENCE).is_file():
-        raise UserError(f"{path} is no pack: it has no {EVIDENCE}")
+        raise UserError(f"{path} is not an evidence pack: {EVIDENCE} is missing")
     return (folder / EVIDENCE).read_bytes()
 
 

@@ -207,8 +207,8 @@ def questions() -> ProbeQuestions:
 
 
 def _question(name: str, number: int, entry: dict[str, Any], not_said: str) -> ProbeQuestion:
-    """Put the options in an order in which the right one is A, B and C in turn: whoever always says
-    the same letter is right on a third."""
+    """Put the options in an order in which the right one is A, B and C in turn: a model that always
+    says the same letter is right on a third."""
     options = [*entry["things"], not_said]
     right, position = entry.get("right", len(options) - 1), number % len(options)
     turned = [options[(right - position + n) % len(options)] for n in range(len(options))]
@@ -283,8 +283,17 @@ def keep(folder: Path, probed: ProbeResult) -> Path:
 
 
 def find(folder: Path, url: str, model: str) -> ProbeResult | None:
-    """Give what is known of a model; None also where the file cannot be read, or where other
-    questions were asked or in other words, as by an earlier evenhand: then nothing is known."""
+    """Look up what a probe has found out about a model.
+
+    Args:
+        folder: The folder of probe results.
+        url: The endpoint of the model.
+        model: The model's name there.
+
+    Returns:
+        The result. None if there is none, if the file cannot be read, or if an earlier evenhand
+        asked other questions or used other words.
+    """
     try:
         probed = ProbeResult.model_validate(orjson.loads(_place(folder, url, model).read_bytes()))
     except (OSError, orjson.JSONDecodeError, ValidationError):

@@ -56,8 +56,16 @@ class RecipeJob:
 async def run_all(
     jobs: Sequence[RecipeJob], watch: Watch, caps: Caps
 ) -> tuple[RunEnd, Mapping[Place, tuple[int, ...]]]:
-    """Run until all are done, a signal comes or a cap is reached; of a pilot, give the positions
-    that each has answered."""
+    """Run jobs one after the other until all are done, a signal comes or a cap is reached.
+
+    Args:
+        jobs: The jobs, in order.
+        watch: Receives progress and remarks.
+        caps: The caps of all jobs together.
+
+    Returns:
+        How the last run ended, and the positions that each pilot has answered.
+    """
     pilots: dict[Place, tuple[int, ...]] = {}
     ended = RunEnd()
     for number, job in enumerate(jobs, 1):
@@ -92,7 +100,18 @@ async def forecasts(
     of: str = "table",
     played_back: Sequence[str] = (),
 ) -> FrontierForecast:
-    """Sum what the runs will take, from a pilot of each."""
+    """Forecast the calls, tokens and cost of all runs from a pilot of each.
+
+    Args:
+        jobs: The jobs to forecast; those without a pilot are left out.
+        pilots: The positions that each pilot has answered.
+        prices: The prices for costs; None to leave costs out.
+        of: What the forecast is for, as the report names it.
+        played_back: The runs that are replayed and make no calls.
+
+    Returns:
+        The sum of the forecasts.
+    """
     each = {}
     for job in jobs:
         if job.place in pilots:
@@ -117,7 +136,7 @@ NO_SEARCH = "it needs a search engine: write [search] into the config"
 
 
 class RecipeModels(Protocol):
-    """The models of whoever asks, by name."""
+    """The models of the caller, by name."""
 
     searches: bool  # whether there is a search engine
 
@@ -130,7 +149,18 @@ class RecipeModels(Protocol):
     def request(
         self, model: str, source: Source, method: Method, settings: RunSettings, *, is_audit: bool
     ) -> Request:
-        """Make the request of a run with this model. In an audit it is the judge, alone."""
+        """Make the request of a run with one of the models. An audit asks the judge alone.
+
+        Args:
+            model: The model's name.
+            source: The items.
+            method: The method.
+            settings: The settings of the run.
+            is_audit: Whether the run audits the model as a judge.
+
+        Returns:
+            The request.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +193,16 @@ class Reproducing:
         return tuple(self.paper.in_order(runs))
 
     def folder(self, model: str, run: str, within: str | None = None) -> str:
-        """The run folder. Runs of one paper have one name each, so that tables share them."""
+        """Give the folder of a run, which all tables of the paper share.
+
+        Args:
+            model: The model's name, as folders have it.
+            run: The run's name in the paper's recipes.
+            within: The folder above it; None for the one in the settings.
+
+        Returns:
+            The path of the run folder.
+        """
         return f"{within or self.settings.out}/{self.place}/{model}/{run}"
 
 
@@ -195,9 +234,7 @@ def planned(arguments: Reproducing) -> PlannedJobs:
     run_names = arguments.run_names
     for name in arguments.only or ():
         if name not in run_names:
-            raise UserError(
-                f"--only {name}: there is no such run; there are: {', '.join(run_names)}"
-            )
+            raise UserError(f"--only {name}: unknown run; choose from: {', '.join(run_names)}")
     _check_sample(arguments)
     jobs: list[RecipeJob] = []
     missing: dict[Place, str] = {}

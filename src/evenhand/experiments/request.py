@@ -1,5 +1,5 @@
-"""A request says what is asked of a run, whoever asks: a command, Python code, a gateway. Caps may
-be for several runs together, and a watch is told what happens."""
+"""A request says what is asked of a run by a command, Python code or a gateway. Caps may be for
+several runs together, and a watch is told what happens."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -31,8 +31,8 @@ class Request:
     method: Method
     open_cast: OpenCast
     settings: RunSettings
-    models_at_hand: bool = False  # they exist, so a folder's record can be held against them
-    owns_models: bool = True  # False: whoever made the models closes them, and may share them
+    models_at_hand: bool = False  # they exist, so a folder's record can be compared with them
+    owns_models: bool = True  # False: the caller closes the models, and may share them
     named: Mapping[str, str] = field(default_factory=dict)  # role -> model, where one was named
     systems: Mapping[str, str] = field(default_factory=dict)  # role -> system prompt, "" for none
     files_alone: frozenset[str] = frozenset()  # models whose batches no provider bills
@@ -42,7 +42,7 @@ class Request:
     following: Following | None = None  # of a run that may end before all of its items are asked
 
     async def close(self, cast: Cast) -> None:
-        """Close the models of a cast, unless they belong to whoever asked."""
+        """Close the models of a cast, unless they belong to the caller."""
         if self.owns_models:
             await cast.close()
 
@@ -61,7 +61,16 @@ class Request:
 
 
 def with_player(request: Request, role: str, player: Callable[[], ChatModel]) -> Request:
-    """Give the request with one role of its cast played by another model."""
+    """Replace the model of one role in a request.
+
+    Args:
+        request: The request.
+        role: The role, which loses its system prompt.
+        player: Makes the model each time a cast is opened.
+
+    Returns:
+        The new request.
+    """
 
     async def opened(method: Method) -> Cast:
         cast = await request.open_cast(method)
@@ -81,7 +90,7 @@ class Caps:
 
 
 def spent_within(caps: Caps | RunSettings, folders: Iterable[str]) -> Spent:
-    """Count what these runs have spent so far; nothing is counted where there is no cap."""
+    """Count what these runs have spent so far; without a cap nothing is counted."""
     if (caps.max_calls, caps.max_cost) == (None, None):
         return Spent()
     return sum((spent_on(folder, caps.prices) for folder in folders), Spent())

@@ -69,8 +69,16 @@ async def execute(request: Request, watch: Watch) -> RunEnd:
 
 
 def look_at_judges(certified: Sequence[Certified], watch: Watch, *, required: bool) -> None:
-    """Tell the state of each judge's certificate; refuse where one is required and does not pass.
-    Nothing has been asked yet."""
+    """Report the state of each judge's certificate before anything is asked.
+
+    Args:
+        certified: The judges with their certificates.
+        watch: Receives the states.
+        required: Whether to refuse a judge whose certificate does not pass.
+
+    Raises:
+        UserError: If a certificate is required and one does not pass.
+    """
     watch.judges(certified)
     refused = [entry for entry in certified if not entry[1].passes]
     if required and refused:
@@ -83,8 +91,16 @@ def _look(request: Request, method: Method, cast: Cast, watch: Watch) -> None:
 
 
 async def require_certified(request: Request, methods: Sequence[Method], watch: Watch) -> None:
-    """Check the judges before the first of several runs begins: a later one must not be refused
-    half-way."""
+    """Check the judges of several runs before the first begins, so that none is refused half-way.
+
+    Args:
+        request: The request, which opens the models and says whether certificates are required.
+        methods: The method of each run.
+        watch: Receives the state of each certificate.
+
+    Raises:
+        UserError: If certificates are required and one does not pass.
+    """
     for method in methods:
         cast = await request.open_cast(method)
         try:
@@ -243,7 +259,7 @@ async def _run_blocks(
         raise UserError("a run that may stop early looks after each block: leave out --engine ray")
     while not stop.soft and (only := await following()):
         await run(plan, request.settings.out, only=only, **common)
-        common["steal_lock"] = False  # whoever takes it over between two blocks keeps it
+        common["steal_lock"] = False  # a process that takes it over between two blocks keeps it
 
 
 def _plan(request: Request, cast: Cast) -> RunPlan:

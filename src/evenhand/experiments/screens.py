@@ -1,5 +1,5 @@
-"""The looks at a screen lie beside its file: each run that it was used in is one, its scores are
-pooled with those of all looks before, and it counts against the level of the next.
+"""The drift checks of a screen are stored next to its file: each run that it was used in is one,
+its scores are pooled with those of all earlier checks, and it counts against the level of the next.
 
 Each look names the checksum of the line before it, and the screen file that of the last one. So a
 file of looks that was cut back, changed or put back from an earlier day is refused.
@@ -42,7 +42,7 @@ from evenhand.scorers.base import TOXICITY, scores_of
 from evenhand.views import save
 
 _BEGUN = b'{"begun"'
-_PUT_BACK = "put {} back, or calibrate anew with evenhand screen calibrate"
+_PUT_BACK = "put {} back, or calibrate again with evenhand screen calibrate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,7 @@ def _refuse_taken(path: Path) -> None:
                 f"{file} is there already, and a screen is not overwritten: give --out another name"
             )
     if not path.parent.is_dir():
-        raise UserError(f"--out {path}: there is no folder {path.parent}")
+        raise UserError(f"--out {path}: the folder {path.parent} does not exist")
 
 
 def looks_beside(path: Path) -> Path:
@@ -154,7 +154,7 @@ class ScreenUse:
             UserError: If the scorer is of another version, or the answers cannot be read.
         """
         if math.isnan(threshold):
-            raise UserError("--threshold is no number: give one from 0 to 1")
+            raise UserError("--threshold is not a number: give one from 0 to 1")
         file, table = read_screen(path), is_table(answers)
         if text_column and not table:
             raise UserError(
@@ -195,7 +195,16 @@ class ScreenRunEnd:
 
 
 async def apply_screen(use: ScreenUse, request: Request, watch: Watch) -> ScreenRunEnd:
-    """Judge the answers, and look whether the scores have drifted since the calibration."""
+    """Judge the answers with a screen, and check whether its scores have drifted.
+
+    Args:
+        use: The screen, the answers and the judge.
+        request: The items, the method and the settings of the run; the models come from `use`.
+        watch: Receives progress and remarks.
+
+    Returns:
+        How the run ended, and the finding if it was completed.
+    """
     request = use.requested(request)
     alarm = alarm_at(use.path, use.file)
     refuse_unkept(use.path)
@@ -231,8 +240,18 @@ def refuse_unkept(path: Path) -> None:
 
 
 def screened(path: Path, file: ScreenFile, run: RunReader) -> ScreenedRun:
-    """Count a finished run, and look whether its scores have drifted. A run is looked at once: the
-    second time the look is the one that was kept."""
+    """Count the results of a finished run, and check whether its scores have drifted.
+
+    A run is checked for drift once; after that the stored check is shown.
+
+    Args:
+        path: The file of the screen.
+        file: The screen.
+        run: The run.
+
+    Returns:
+        The finding. Below the coverage floor it has no new drift check.
+    """
     counts = counted(run)
     mark = hashlib.sha256(run.record.to_bytes()).hexdigest()
     about = {"run": mark, "place": str(run.path), "created": run.record.created}
@@ -254,8 +273,19 @@ def screened(path: Path, file: ScreenFile, run: RunReader) -> ScreenedRun:
 
 
 def keep_look(path: Path, file: ScreenFile, counts: ScreenCounts, **about: str) -> list[ScreenLook]:
-    """Look at a run that has no look yet; give all looks. Of two runs that end at once each is a
-    look of its own, so one waits for the other."""
+    """Check a run for drift and store the result, unless the run has one already.
+
+    Of two runs that end at the same time, one waits for the other.
+
+    Args:
+        path: The file of the screen.
+        file: The screen.
+        counts: The results of the run.
+        **about: The checksum, folder and date of the run.
+
+    Returns:
+        All drift checks of the screen, the oldest first.
+    """
     _looks(path, file)  # says what is wrong with them, before they are held
     with held(looks_beside(path)):
         looks = _looks(path, file)

@@ -52,7 +52,7 @@ def setting(
         least: The smallest value that is accepted.
         metavar: What the help shows in place of the value.
         typed_as: The type of the option, where it is not that of the field.
-        in_python: Whether the Python functions take it. They have functions of their own for the
+        in_python: Whether the Python functions take it. They have separate functions for the
             others: `forecast` is a pilot.
         recorded: Whether `run.json` lists it under `settings`. Not what only this process needs,
             and not what the record has in a place of its own.
@@ -268,13 +268,13 @@ def settings_from(
         The settings, with defaults for the others.
 
     Raises:
-        UserError: If a name is no setting, or a required one is missing.
+        UserError: If a name is not a setting, or a required one is missing.
     """
     known = {entry.name: entry for entry, declared in declared_in(kind) if declared.in_python}
     unknown = next((name for name in values if name not in known), None)
     if unknown is not None:
         raise UserError(
-            f"{unknown!r} is no setting of a run; they are: {', '.join(known)}. The options of an "
+            f"{unknown!r} is not a run setting; they are: {', '.join(known)}. The options of an "
             "instrument go into options={…}"
         )
     missing = next((name for name, entry in known.items()

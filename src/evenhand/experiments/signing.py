@@ -1,5 +1,5 @@
-"""A signature says that whoever holds a key has seen a pack as it is: Ed25519, in a file of its
-own, so that `openssl` can check it too."""
+"""A signature says that the holder of a key has seen a pack as it is: Ed25519, in a separate file,
+so that `openssl` can check it too."""
 
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -22,7 +22,7 @@ class PackSignature:
 
 
 def installed() -> bool:
-    """Say whether the extra that signs and checks signatures is there."""
+    """Say whether the extra for signatures is installed."""
     return find_spec("cryptography") is not None
 
 
@@ -87,8 +87,7 @@ def _read(path: Path) -> bytes:
 
 
 def _cryptography() -> tuple[Any, Any, tuple[type[Exception], ...]]:
-    """Give the module of keys, that of PEM, and what says that something is no key or does not
-    match."""
+    """Give the module of keys, that of PEM, and the errors for an invalid key or signature."""
     try:
         from cryptography.exceptions import (  # noqa: PLC0415
             InvalidSignature,

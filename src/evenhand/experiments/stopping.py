@@ -64,7 +64,7 @@ def measure_and_margin(text: str) -> tuple[str, float]:
         margin = math.nan
     if not (name.strip() and margin > 0 and math.isfinite(margin)):
         raise UserError(
-            f"--until {text!r} is no measure with a margin above 0; write it as --until s_amb=0.05"
+            f"--until {text!r} is not a metric with a margin above 0, such as --until s_amb=0.05"
         )
     return name.strip(), margin
 
@@ -72,7 +72,20 @@ def measure_and_margin(text: str) -> tuple[str, float]:
 def until_decided(
     instrument: Instrument, source: Source, question: StoppingQuestion, *, seed: int | None
 ) -> InBlocks:
-    """Plan a run that stops when a measure is shown to be within a margin, or beyond it."""
+    """Plan a run that stops when a metric is shown to be within a margin, or beyond it.
+
+    Args:
+        instrument: The instrument.
+        source: The items.
+        question: The metric and its margin.
+        seed: The seed of the order in which clusters are asked; None for 0.
+
+    Returns:
+        The source, split into blocks.
+
+    Raises:
+        UserError: If the instrument does not have the metric, or the margin covers its range.
+    """
     name, margin = measure_and_margin(question.text)
     names = [measure.name for measure in instrument.measures]
     if name not in names:
@@ -99,8 +112,21 @@ def in_blocks(
     seed: int | None,
     **until_fields: Any,
 ) -> InBlocks:
-    """Draw the order of the clusters, before anything is asked. `needed` names the measures that
-    must have an interval which holds at every look; one that has none is refused."""
+    """Shuffle the clusters and split them into blocks, before anything is asked.
+
+    Args:
+        instrument: The instrument.
+        source: The items.
+        needed: The metrics that must have an anytime-valid interval.
+        seed: The seed of the order of the clusters; None for 0.
+        **until_fields: Further fields of the plan, such as the metric and its margin.
+
+    Returns:
+        The source, split into blocks.
+
+    Raises:
+        UserError: If one of the metrics does not have such an interval.
+    """
     outcomes = _unasked(instrument, list(source.read(0, len(source))))
     rows, reasons = rows_planned(instrument, outcomes)
     for name in needed:
@@ -130,7 +156,7 @@ def in_blocks(
 def _unasked(instrument: Instrument, items: Sequence[Item]) -> pl.DataFrame:
     """Score items that nobody has answered, in their order: what they are about is known then."""
     if not items:
-        raise UserError("there are no items, so there is nothing to run")
+        raise UserError("the dataset has no items, so nothing can be run")
     if not instrument.stops_early():
         raise UserError(
             f"{instrument.name} cannot stop early: its answers are scored when all of them are "
@@ -150,8 +176,16 @@ def _unasked(instrument: Instrument, items: Sequence[Item]) -> pl.DataFrame:
 
 
 def next_block(instrument: Instrument, source: InBlocks, out: str) -> frozenset[int]:
-    """Give the positions that are asked next; none where the question is decided, or all is
-    asked."""
+    """Choose the positions to ask next.
+
+    Args:
+        instrument: The instrument.
+        source: The items, in blocks.
+        out: The folder of the run.
+
+    Returns:
+        The positions; empty if the question is decided or every item was asked.
+    """
     if not open_folder(out).exists("run.json"):
         return source.block_after(0)
     run = RunReader(out)

@@ -97,9 +97,11 @@ class MethodSeries:
         return {entry.name: RunReader(self.place(entry)) for entry in chosen}
 
     async def arms(self, chosen: Sequence[SweepMethod]) -> list[FrontierArm]:
-        """The runs, and the vote that each is held against: as many calls as it took on average, up
-        to an odd number. Votes of fewer calls are played back from the turns of the full one, so
-        that they cost none."""
+        """Give the runs, and the vote that each is compared with at equal calls.
+
+        A vote has as many calls as the method took on average, rounded up to an odd number. Votes
+        of fewer calls are replayed from the turns of the full one, so that they cost none.
+        """
         runs = self.runs(chosen)
         full = next((entry for entry in chosen if entry.name == VOTE), None)
         if full is None or self.calls is None:  # there is nothing to vote among
@@ -159,7 +161,7 @@ class MethodSeries:
         return limits if calls is None else replace(limits, calls=2 * calls)
 
     async def _complete(self, request: Request) -> None:
-        """Add what scoring needs beside the answers, such as a scorer's numbers."""
+        """Add what scoring needs in addition to the answers, such as a scorer's numbers."""
         if not request.settings.pilot:
             options, services = self.measurement.options, self.measurement.services
             await self.measurement.instrument.complete(
@@ -167,7 +169,7 @@ class MethodSeries:
             )
 
     def spent(self, chosen: Sequence[SweepMethod]) -> Spent:
-        """What these runs have spent so far; nothing is counted where there is no cap."""
+        """Count what these runs have spent so far; without a cap nothing is counted."""
         return spent_within(self.request.settings, map(self.place, chosen))
 
 

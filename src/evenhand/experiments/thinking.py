@@ -19,7 +19,13 @@ _SENTENCE = re.compile(r"(?<=[.!?\n])\s+")
 
 
 async def score_thinking(run: RunReader, method: Method, scorer: Scorer) -> None:
-    """Score what the writers of a run thought, passage by passage; the highest score counts."""
+    """Score the hidden thinking of a run's writers and store the result in the run folder.
+
+    Args:
+        run: The run.
+        method: The run's method, which says whose thinking counts.
+        scorer: Scores each passage; the highest toxicity of an item counts.
+    """
     roles = [agent.role for agent in method.agents() if agent.kind == "writer"]
     thought = thoughts(run, roles)
     passages = [(item, passage) for item, text in thought.iter_rows() for passage in _cut(text)]

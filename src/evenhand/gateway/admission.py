@@ -249,7 +249,16 @@ class AdmissionContext:
 
 
 def busy(code: str, message: str, pause: float = _SHED_PAUSE) -> Refused:
-    """Make the refusal of a request that may be sent again after so many seconds."""
+    """Make the refusal of a request that the client may send again later.
+
+    Args:
+        code: The error code, for programs.
+        message: The error text, for people.
+        pause: How long to wait before the next attempt, in seconds.
+
+    Returns:
+        A refusal with status 503 and a `Retry-After` header.
+    """
     return Refused(503, code, message, headers=_retry_after(pause))
 
 

@@ -52,7 +52,7 @@ WIRES: tuple[Wire, ...] = (Chat(), Completions(), Responses())
 _MOST_REQUEST = 16 * 1024 * 1024  # our choice: pictures travel in requests
 _MOST_VALUES = 250_000  # our choice: commas and brackets; pictures have few, prose has some
 _MOST_MODELS = 4 * 1024 * 1024
-_IN_THIS_THREAD = 64 * 1024  # our choice, in bytes: longer requests are read beside the others
+_IN_THIS_THREAD = 64 * 1024  # our choice, in bytes: longer requests are read in another thread
 _BODY_SECONDS = 60.0  # our choice: who sends a request more slowly takes a place from others
 _ANSWERED = {"hold": answer_held, "window": answer_in_windows, "observe": answer_observed}
 _HERE = ("127.0.0.1", "localhost", "[::1]")
@@ -127,7 +127,7 @@ class Gateway:
                 await self._exchange(self._wires[path], tenant, headers, client)
             else:
                 raise Refused(
-                    404, "no_such_route", "there is no such route; docs/gateway.md lists them"
+                    404, "no_such_route", "unknown route; docs/gateway.md lists the routes"
                 )
 
     # -- who asks --------------------------------------------------------------------------------

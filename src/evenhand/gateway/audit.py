@@ -33,7 +33,7 @@ _BATCH = 500  # our choice, in rows: one transaction, or one file
 _WAIT_SECONDS = 1.0  # our choice: rows are gathered for so long
 _TRY_SECONDS = 30.0  # our choice: a store that says nothing for so long is down
 _LONGEST_WAIT = 30.0  # our choice, in seconds: between two attempts
-_LONGEST_TEXT = 500  # our choice, in signs: a client chooses the name of the model
+_LONGEST_TEXT = 500  # our choice, in characters: a client chooses the name of the model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,7 +266,7 @@ _LOCK = 0x65_76_65_6E  # our choice: "even"; of two that create the table at onc
 
 class PostgresAudit:
     """A table of one database. The connection is made when there is something to write, and made
-    anew after an error."""
+    again after an error."""
 
     def __init__(self, conninfo: str, *, table: str = TABLE, connect_seconds: int = 5) -> None:
         self._conninfo = conninfo

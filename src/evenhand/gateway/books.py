@@ -31,7 +31,7 @@ _LOOK_SECONDS = 1.0  # our choice
 
 
 class Store(Protocol):
-    """Whatever can fail beside the answers. Its problem holds no secret and no text."""
+    """A store that can fail while answers go on. Its problem holds no secret and no text."""
 
     @property
     def healthy(self) -> bool: ...

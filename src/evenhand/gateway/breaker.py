@@ -72,7 +72,7 @@ class Breaker:
         self,
         *,
         slow_after: float | None,
-        window: float = 4.0,  # so short that good calls of before do not hide a sudden failure
+        window: float = 4.0,  # so short that earlier good calls do not hide a sudden failure
         share: float = 0.5,
         least: int = 5,
         rest: float = 2.0,  # always as long: one probe in two seconds burdens nobody
@@ -203,7 +203,7 @@ class RetryBudget:
     """The budget of one upstream for asking again: in any `window` seconds at most `share` as many
     retries as requests. So an outage makes 1.2 calls of a request and not eight.
 
-    Nothing is given in advance: after fewer than five requests in half a minute there is no retry.
+    Nothing is given in advance: with fewer than five requests in half a minute, none is retried.
     """
 
     def __init__(

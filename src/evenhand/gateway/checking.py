@@ -7,8 +7,8 @@
 | above the band     | the method, which has to revise it | the screen does not object  |
 
 The screen reads English: a text that is not English is never below the band. A revised text is
-screened again. Whatever goes wrong on the way is no verdict: the policy then says what happens, and
-it is never called "passed".
+screened again. Whatever goes wrong on the way is not a verdict: the policy then says what happens,
+and it is never called "passed".
 """
 
 import asyncio
@@ -106,7 +106,17 @@ class Checker:
         *,
         tenant: str = ANYBODY,
     ) -> tuple[ExchangeVerdict, ...]:
-        """Decide about every text, those that can be rewritten first. Never raises for a text."""
+        """Decide about every text of an answer. Never raises because of a text.
+
+        Args:
+            request: The client's request.
+            texts: The texts that may be rewritten.
+            observed: The texts that can only be passed or blocked, such as arguments of tool calls.
+            tenant: Whose request it is; tenants share the screen evenly.
+
+        Returns:
+            A verdict for each text, those that may be rewritten first.
+        """
         cache: Known = {}
         states = [_CheckState(text, [], {}, tenant, cache=cache) for text in (*texts, *observed)]
         if sum(len(state.text) for state in states) > self.check.longest_together:

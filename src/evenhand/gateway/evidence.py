@@ -1,4 +1,4 @@
-"""Every exchange is written to a run folder, beside the answers, or before them if required.
+"""Every exchange is written to a run folder, in parallel to the answer or before it if required.
 
 `FOLDER/2026-11-16/TENANT/` (with several replicas `…/TENANT/REPLICA/`) is a run like any other:
 `evenhand runs show`, `report` and `pairs from-run` read it. What could not be written is counted by
@@ -32,7 +32,7 @@ WAITING = 4096  # our choice, in exchanges: a disk may pause for seconds at a th
 SHORTEST_KEY = 16  # our choice, in bytes: a hash with a shorter key could be guessed after all
 _AT_ONCE = 256  # our choice: exchanges that are written in one go
 _TICK_SECONDS = 1.0  # our choice: how often an idle writer looks at the clock
-_LATE_SECONDS = 600.0  # our choice: so long after midnight an exchange of before may still come
+_LATE_SECONDS = 600.0  # our choice: so long after midnight an exchange of the day before may come
 _DAYS_BACK = 7  # our choice: a gateway that was away for longer leaves older folders as they are
 _LONGEST_WAIT = 30.0  # our choice, in seconds: between two attempts at a disk that refuses
 PATIENCE = 5.0  # our choice, in seconds: a disk that has not written for so long hangs
@@ -128,7 +128,7 @@ class EvidenceWriter:
         self._task = asyncio.create_task(self._write_on())
 
     def record(self, exchange: Exchange) -> None:
-        """Take an exchange to be written. What there is no room for is counted as lost."""
+        """Queue an exchange to be written. If the queue is full, it is counted as lost."""
         self._take(_PendingExchange(exchange))
 
     async def written(self, exchange: Exchange) -> None:
@@ -168,7 +168,7 @@ class EvidenceWriter:
         return True
 
     def _lose(self, waiting: _PendingExchange) -> None:
-        """Count an exchange by what its client saw: whoever waits for the disk gets no answer."""
+        """Count an exchange by what its client saw: one that waits for the disk gets no answer."""
         action = waiting.exchange.action if waiting.on_disk is None else Action.BLOCKED
         self.lost[action] += 1
 
@@ -362,7 +362,7 @@ def _held_back(exchange: Exchange, reason: str) -> Exchange:
 
 
 def _held_back_after_all(exchange: Exchange, reason: str) -> Exchange:
-    """A row beside those of an exchange that were written though its answer was not sent."""
+    """An additional row for an exchange that was recorded though its answer was not sent."""
     return replace(_held_back(exchange, reason), id=f"{exchange.id}-held", verdicts=())
 
 

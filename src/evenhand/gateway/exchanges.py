@@ -67,8 +67,8 @@ class ExchangeState:
 
     @property
     def tokens(self) -> int | None:
-        """What its agents used; None where that is not known: a check that was broken off, or an
-        answer without a count."""
+        """The tokens that its agents used; None if unknown: the check was interrupted, or an answer
+        has no count."""
         if self.broken_off or (self.checking and not self.verdicts):
             return None
         if any(verdict.cut_off for verdict in self.verdicts):
@@ -129,8 +129,19 @@ class ExchangeAnswerer:
     # -- hold ------------------------------------------------------------------------------------
 
     async def held(self, talk: ExchangeState, wire: Wire, checker: Checker) -> Ready:
-        """Collect an answer, check it, and give what may leave. Raises `Refused`, and whatever
-        happens the exchange is on record."""
+        """Collect an answer and check it. The exchange is recorded whatever happens.
+
+        Args:
+            talk: The exchange.
+            wire: The API that the client speaks.
+            checker: Decides about the texts.
+
+        Returns:
+            What may be sent: the outcome, the reply, and its texts.
+
+        Raises:
+            Refused: If the upstream fails, or the answer is blocked.
+        """
         try:
             reply = wire.reply(talk.asked)
             await self.collected(talk, wire, reply)
@@ -147,8 +158,19 @@ class ExchangeAnswerer:
     async def judged(
         self, talk: ExchangeState, checker: Checker, reply: WholeAnswer
     ) -> tuple[ExchangeOutcome, Sequence[str]]:
-        """Check an answer that is whole, and give what may leave. Raises `Refused`, and whatever
-        happens the exchange is on record."""
+        """Check an answer that has arrived in full. The exchange is recorded whatever happens.
+
+        Args:
+            talk: The exchange.
+            checker: Decides about the texts.
+            reply: The answer.
+
+        Returns:
+            The outcome, and the texts that may be sent.
+
+        Raises:
+            Refused: If the answer is blocked, or the record that must come first cannot be written.
+        """
         talk.verdicts = await self._verdicts(talk, checker, reply, Action.BLOCKED)
         action, reason = gravest_of(talk.verdicts)
         try:
@@ -163,7 +185,13 @@ class ExchangeAnswerer:
         return said_of(talk, action, reason), texts
 
     def record_anyway(self, talk: ExchangeState, action: Action, reason: str) -> None:
-        """Record what nothing can be done about any more. What is lost is counted."""
+        """Record an exchange whose outcome can no longer be changed. A lost record is counted.
+
+        Args:
+            talk: The exchange.
+            action: What was done with the answer.
+            reason: Why, as a code; empty if nothing went wrong.
+        """
         self._record(talk.ended(action, reason))
 
     async def collected(
@@ -173,7 +201,17 @@ class ExchangeAnswerer:
         reply: UpstreamReply,
         heard: Callable[[], None] = lambda: None,
     ) -> None:
-        """Ask the upstream, and read its answer to the end. Raises `Refused`."""
+        """Ask the upstream and read its answer to the end.
+
+        Args:
+            talk: The exchange, which receives the time that the upstream took.
+            wire: The API that the client speaks.
+            reply: Receives the answer.
+            heard: Called after every piece of a stream.
+
+        Raises:
+            Refused: If the upstream fails, or its answer cannot be read.
+        """
         started = time.monotonic()
         body = orjson.dumps(dict(talk.asked.sent))
         try:
@@ -189,8 +227,19 @@ class ExchangeAnswerer:
     async def passed_on(
         self, talk: ExchangeState, wire: Wire, client: Client
     ) -> tuple[UpstreamReply | None, bytes | None]:
-        """Send an answer as it comes. Give what was read of it, and the body if it was plain; no
-        reply if it could not be read. An exchange that ends before that is on record."""
+        """Forward an answer as it arrives. An exchange that ends early is recorded.
+
+        Args:
+            talk: The exchange.
+            wire: The API that the client speaks.
+            client: Receives the answer.
+
+        Returns:
+            The reply, None if a stream could not be read; and the body, None if it was a stream.
+
+        Raises:
+            Refused: If the upstream fails, or its answer cannot be read.
+        """
         reply: UpstreamReply | None = wire.reply(talk.asked)
         reader, body, reason = EventReader(), bytearray(), BROKEN_OFF
         started, sent = time.monotonic(), orjson.dumps(dict(talk.asked.sent))
@@ -220,7 +269,14 @@ class ExchangeAnswerer:
     async def checked_afterwards(
         self, talk: ExchangeState, checker: Checker, reply: UpstreamReply | None, body: bytes | None
     ) -> None:
-        """Keep what a check says of an answer that has left."""
+        """Check an answer that has been sent, and record the verdict.
+
+        Args:
+            talk: The exchange.
+            checker: Decides about the texts.
+            reply: What was read of the answer; None if it could not be read.
+            body: The body of an answer that was not a stream; None for a stream.
+        """
         try:
             if reply is not None and body is not None:
                 reply.read(body)
@@ -234,7 +290,13 @@ class ExchangeAnswerer:
     async def judged_afterwards(
         self, talk: ExchangeState, checker: Checker, reply: WholeAnswer
     ) -> None:
-        """Keep what a check says of an answer that is whole and has left."""
+        """Check an answer that has been sent in full, and record the verdict.
+
+        Args:
+            talk: The exchange.
+            checker: Decides about the texts.
+            reply: The answer.
+        """
         verdicts = await self._verdicts(talk, checker, reply, Action.NOT_RUN)
         talk.verdicts = tuple(map(_as_observed, verdicts))
         self.record_anyway(talk, *gravest_of(talk.verdicts))
@@ -242,7 +304,7 @@ class ExchangeAnswerer:
     async def _verdicts(
         self, talk: ExchangeState, checker: Checker, reply: WholeAnswer, otherwise: Action
     ) -> tuple[ExchangeVerdict, ...]:
-        """Check an answer; one whose check is broken off is recorded with the other action."""
+        """Check an answer; one whose check is interrupted is recorded with the other action."""
         talk.checking = bool(reply.texts)
         try:
             return await checker.verdicts(
@@ -315,7 +377,15 @@ def head(talk: ExchangeState, action: Action | str) -> dict[str, str]:
 async def answer_held(
     answering: ExchangeAnswerer, talk: ExchangeState, wire: Wire, checker: Checker, client: Client
 ) -> None:
-    """Wait for what may leave of an answer, and send it."""
+    """Check an answer in full before any of it is sent.
+
+    Args:
+        answering: Asks the upstream and records the exchange.
+        talk: The exchange.
+        wire: The API that the client speaks.
+        checker: Decides about the texts.
+        client: Receives the answer; a client that streams receives comments meanwhile.
+    """
 
     async def still_checking() -> None:
         if not client.started:
@@ -330,7 +400,15 @@ async def answer_held(
 async def answer_observed(
     answering: ExchangeAnswerer, talk: ExchangeState, wire: Wire, checker: Checker, client: Client
 ) -> None:
-    """Send an answer as it comes, then check it: by then the client may have gone."""
+    """Forward an answer as it arrives and check it afterwards, when the client may have gone.
+
+    Args:
+        answering: Asks the upstream and records the exchange.
+        talk: The exchange.
+        wire: The API that the client speaks.
+        checker: Decides about the texts.
+        client: Receives the answer.
+    """
     reply, body = await client.unless_gone(answering.passed_on(talk, wire, client))
     await answering.checked_afterwards(talk, checker, reply, body)
 

@@ -36,7 +36,7 @@ from evenhand.gateway.wire.chat import conversation
 PATH = "/beta/litellm_basic_guardrail_api"
 UNCHANGED = orjson.dumps({"action": "NONE"})
 # What `evenhand doctor litellm` has a model repeat. It must be all that was said, so that nothing
-# can hide from the check beside it.
+# can hide from the check next to it.
 _CANARY = re.compile(r"""[\s"'`*.]*evenhand-canary-([0-9a-f]{16})[\s"'`*.]*""")
 _OF_A_CALL = {"id", "type", "index", "function"}
 
@@ -67,7 +67,7 @@ def read(body: bytes) -> ProxyCall:
         raise strict.refused("`input_type` is neither request nor response.", "bad_request")
     texts = strict.field(raw, "texts", list, [])
     if not all(isinstance(text, str) for text in texts):
-        raise strict.refused("`texts` holds something that is no text.", "bad_request")
+        raise strict.refused("`texts` holds something that is not a text.", "bad_request")
     answered = kind == "response"
     calls = strict.field(raw, "tool_calls", list, []) if answered else []
     if answered and max(len(texts), len(calls)) > strict.MOST_TEXTS:
@@ -157,7 +157,14 @@ class Guardrail:
         body: Callable[[Permit], Awaitable[bytes]],
         client: Client,
     ) -> None:
-        """Answer one question. In `observe` the answer comes before the check."""
+        """Answer one question of a LiteLLM proxy. In `observe` the answer comes before the check.
+
+        Args:
+            tenant: Who asks.
+            headers: The headers of the request.
+            body: Reads the body within the memory that the permit allows.
+            client: Receives the answer.
+        """
         check = self._policy.check_for(tenant, LITELLM)
         talk = ExchangeState(LITELLM_ALONE, _asked("", "", ""), tenant, headers, detailed=False)
         judging = False
@@ -231,7 +238,7 @@ class _CachedQuestion:
     told: OrderedDict[bytes, bytes] = field(default_factory=OrderedDict)
 
     @property
-    def signs(self) -> int:
+    def size(self) -> int:
         return len(self.prompt) + len(self.context) + sum(map(len, self.told.values()))
 
 
@@ -251,7 +258,7 @@ class Prompts:
         prompt, context = call.prompt[-_MOST_OF_ONE:], call.context[-_MOST_OF_ONE:]
         question = _CachedQuestion(self._now(), prompt, context)
         self._kept.setdefault(tenant, OrderedDict())[call.id] = question
-        self._fit(tenant, question.signs)
+        self._fit(tenant, question.size)
 
     def found(self, tenant: str, call: ProxyCall) -> "_CachedQuestion | None":
         """The question that an answer answers, if it was seen not too long ago.
@@ -265,14 +272,21 @@ class Prompts:
     def tell(
         self, tenant: str, call: ProxyCall, question: "_CachedQuestion | None", response: bytes
     ) -> None:
-        """Keep what was told of an answer, as long as this question is kept."""
+        """Remember what an answer was told, as long as its question is remembered.
+
+        Args:
+            tenant: Who asked.
+            call: The call of the proxy that brought the answer.
+            question: The question that the answer belongs to; None if it was not seen.
+            response: What the proxy was told.
+        """
         if question is None or self._kept[tenant].get(call.id) is not question:
             return
-        before = question.signs
+        before = question.size
         question.told[call.said] = response
         while len(question.told) > _MOST_TOLD:
             question.told.popitem(last=False)
-        self._fit(tenant, question.signs - before)
+        self._fit(tenant, question.size - before)
 
     def _fit(self, tenant: str, more: int) -> None:
         questions, oldest = self._kept[tenant], self._now() - _KEPT_SECONDS
@@ -287,7 +301,7 @@ class Prompts:
     def _drop(self, tenant: str, key: str) -> None:
         gone = self._kept.get(tenant, OrderedDict()).pop(key, None)
         if gone is not None:
-            self._signs[tenant] -= gone.signs
+            self._signs[tenant] -= gone.size
 
 
 def _asked(model: str, prompt: str, context: str) -> ClientRequest:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from evenhand.core.errors import UserError
 
 _RANDOM = 32  # bytes
-_SHORTEST = 43  # signs that 32 bytes have in base64: a shorter key is refused, whoever hashed it
+_SHORTEST = 43  # characters of 32 bytes in base64: a shorter key is refused, even if hashed
 _LONGEST = 512  # our choice: a header as long as the server lets through is not worth hashing
 _HASH = re.compile(r"sha256:[0-9a-f]{64}")
 _BEARER = re.compile(rb"bearer +([A-Za-z0-9._~+/=-]{%d,%d})" % (_SHORTEST, _LONGEST), re.IGNORECASE)

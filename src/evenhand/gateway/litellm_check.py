@@ -23,7 +23,7 @@ _MOST_BODY = 4 * 1024 * 1024
 _ROUTES = ("/v1/chat/completions", "/v1/responses")
 # The fields in which both routes have words, and those in which a model thinks aloud.
 _SPOKEN = ("content", "delta", "text", "output_text", "reasoning_content", "reasoning", "refusal")
-_BEGINNING = 10  # signs of the phrase: a stream that breaks off behind so many has leaked too
+_BEGINNING = 10  # characters of the phrase: a stream that breaks off after them has leaked too
 _QUOTES = re.compile(r"""[\s"'`*.]+""")  # what a model may put around a phrase
 
 
@@ -59,7 +59,7 @@ async def passages_of(
     """
     address = plain_url(
         url,
-        no_address="this is no address: give the proxy's, such as http://127.0.0.1:4000",
+        no_address="this is not an address: give the proxy's, such as http://127.0.0.1:4000",
         tells_too_much="the address of the proxy must hold no password: name a --key-env",
     ).rstrip("/").removesuffix("/v1")  # fmt: skip
     headers = {"authorization": f"Bearer {key}"} if key else {}
@@ -116,7 +116,7 @@ def judged(body: bytes, phrase: str) -> tuple[Literal["repaired", "leaks", "open
     """Say what a client read who joins the pieces of a stream as clients do.
 
     The guardrail gives one word for the whole answer, so that any other word is the model's own. A
-    model that says more than the phrase is no canary, and is judged as any answer.
+    model that says more than the phrase is not taken for the canary, and is judged as any answer.
     """
     try:
         texts = joined(body)

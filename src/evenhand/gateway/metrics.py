@@ -30,7 +30,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 CAUSES = ("upstream", "screen", "agents", "all")
 _STATES = ("closed", "half_open", "open")
 _NAME = "evenhand_gateway"
-_OTHER = "other"  # whoever is not configured
+_OTHER = "other"  # tenants and routes that are not configured
 # Our choice, in seconds: from a screen's millisecond to the longest deadline that makes sense.
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 60)
 
@@ -76,7 +76,7 @@ class Metrics:
         self.in_flight = gauge(f"{_NAME}_in_flight", "Requests at work.")
         said = "The breaker before the upstream."
         self.breaker = Enum(f"{_NAME}_breaker", said, states=_STATES, registry=self._registry)
-        # The name of this process: whoever asks twice knows whether the same one answered.
+        # The name of this process: two requests show whether the same one answered.
         up = gauge(f"{_NAME}_process_seconds", "How long this process has counted.", ("process",))
         began = time.monotonic()
         name = f"{socket.gethostname()}-{os.getpid()}"

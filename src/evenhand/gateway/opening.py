@@ -50,7 +50,7 @@ from evenhand.scorers import TOXICITY, Scorer
 if TYPE_CHECKING:
     from evenhand.gateway.telemetry import RouteEvaluator, Telemetry
 
-# Methods whose first draft is `Item.answer`; the others would write an answer of their own.
+# Methods whose first draft is `Item.answer`; the others would write a new answer.
 _FROM_AN_ANSWER = ("stardtox", "self_refine", "self_debias_reprompting")
 _TRY_SECONDS = 10.0  # our choice: a store that says nothing for so long is not there
 HASHED_WITH = "EVENHAND_GATEWAY_HASH"  # the variable with the key that texts are hashed with
@@ -124,7 +124,7 @@ def screen_of(check: CheckPolicy, settings: Config) -> tuple[Scorer, CheckPolicy
     if alarm := alarm_at(Path(check.screen), file):
         raise UserError(
             f"{check.screen} drifted at {alarm.place}, and its promise no longer holds: calibrate "
-            "anew with evenhand screen calibrate"
+            "again with evenhand screen calibrate"
         )
     scorer = scorer_by_name(settings, file.scorer.said)
     file.require(scorer.name, scorer.describe(), check.screen)
@@ -370,5 +370,5 @@ def _refuse_what_is_not_there(request: GatewayRequest, policy: Policy) -> None:
     hashed = request.evidence and any(check.content == "hashed" for check in policy.checks())
     if hashed and len(configuration.secret(HASHED_WITH) or "") < SHORTEST_KEY:
         raise UserError(
-            f'content = "hashed" needs a key of {SHORTEST_KEY} signs or more in {HASHED_WITH}'
+            f'content = "hashed" needs a key of {SHORTEST_KEY} characters or more in {HASHED_WITH}'
         )

@@ -25,7 +25,7 @@ MOST = 10**15  # our choice: what both stores count exactly (a float of 64 bits 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """What a tenant may use; None is no bound, 0 is nothing at all."""
+    """What a tenant may use; None is unlimited, 0 is nothing at all."""
 
     requests_a_minute: int | None = None
     at_once: int | None = None
@@ -79,8 +79,20 @@ class Quotas(Protocol):
     """The counts of all tenants."""
 
     async def take(self, tenant: str, allowance: Allowance, tokens: int) -> Lease:
-        """Take one request and reserve its tokens. `OverQuota` if there is not enough left,
-        `StoreUnavailable` if that cannot be found out. Where it raises, nothing stays taken."""
+        """Count one request and reserve its tokens.
+
+        Args:
+            tenant: Whose request it is.
+            allowance: What the tenant may use.
+            tokens: How many tokens to reserve.
+
+        Returns:
+            The lease, which `settle` ends.
+
+        Raises:
+            OverQuota: If not enough is left. Nothing stays counted.
+            StoreUnavailable: If the store does not answer. Nothing stays counted.
+        """
         ...
 
     async def settle(self, lease: Lease, tokens: int) -> None:
@@ -161,7 +173,7 @@ def _check_minute(counts: _TenantUsage, most: int | None, now: float) -> None:
 _INSTALL = "shared quotas need the valkey package: pip install 'evenhand[gateway]'"
 _CONNECTIONS = 16  # our choice: a script takes the store a tenth of a millisecond
 _OWED = 100_000  # our choice: settlements that are kept for a store that does not answer
-_QUEUED = 2.0  # our choice, in seconds: a burst that waits for a connection is no dead store
+_QUEUED = 2.0  # our choice, in seconds: a burst that waits for a connection is not a dead store
 _TRY_AGAIN, _LAST = 0.5, 1.0  # our choice, in seconds
 _BOUNDS = ("requests_a_minute", "at_once", "tokens_a_day")
 _NO_BOUND = -1
@@ -185,8 +197,8 @@ class SharedQuotas:
     >>> quotas = SharedQuotas("redis://127.0.0.1:6379/0")
 
     What is taken is taken in one script, which the store runs alone and by its own clock: the
-    replicas together never admit more than the allowance. A store that loses its memory begins
-    anew: let it keep an append-only file, and evict nothing.
+    replicas together never admit more than the allowance. A store that loses its memory starts
+    at 0: let it keep an append-only file, and evict nothing.
 
     `patience` bounds each question to the store, in seconds, from when it is sent. A replica that
     dies leaves its leases behind: they end `longest` seconds after they were taken, so no request

@@ -177,8 +177,17 @@ class RecordedExchange:
 
 
 def rows(exchange: Exchange, content: Content, key: bytes, redact: Keep) -> list[RecordedExchange]:
-    """The items of an exchange, with as much of the texts as the content rule keeps. Their place in
-    the run is not known yet."""
+    """Turn an exchange into items of a run folder. They do not have a position yet.
+
+    Args:
+        exchange: The exchange; one without verdicts becomes a single failed item.
+        content: How much of the texts is kept.
+        key: The secret that texts are hashed with, if only their hashes are kept.
+        redact: Takes API keys out of a text.
+
+    Returns:
+        The items, one for each verdict.
+    """
     if not exchange.verdicts:
         event = _failed(exchange, exchange.id, exchange.action, exchange.reason, None, ())
         keep = keeper(content, key, redact, (exchange.prompt, exchange.context))

@@ -1,8 +1,8 @@
 """Whether a text satisfies the JSON schema that its client gave.
 
 Schema and text are strangers'. A schema whose cost is not bounded by its looks is refused. Every
-other one is held against the text in a process of its own, which is killed at a deadline: no schema
-holds the event loop.
+other one is checked against the text in a separate process, which is killed at a deadline: no
+schema blocks the event loop.
 """
 
 import asyncio
@@ -82,7 +82,7 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
 def _fits(question: bytes) -> bool:
     """Ask a process of its own, and kill it at the deadline."""
     try:
-        # -P: beside the program lie modules whose names others have too.
+        # -P: next to the program are modules whose names others have too.
         done = subprocess.run(  # noqa: S603 a program of our own
             [sys.executable, "-P", str(_PROGRAM)],
             input=question,

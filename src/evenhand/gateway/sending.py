@@ -27,7 +27,13 @@ class Client:
         self.started = self._streams = False
 
     async def start(self, status: int, kind: str, headers: Mapping[str, str]) -> None:
-        """Send the head. No length is said: it would be that of another body."""
+        """Send the status and the headers, without a length: the body may still change.
+
+        Args:
+            status: The HTTP status.
+            kind: The content type, which also says whether the body is a stream.
+            headers: Further headers.
+        """
         self.started, self._streams = True, kind == STREAM
         pairs = {"content-type": kind, "cache-control": "no-store", **headers}
         head = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in pairs.items()]
@@ -42,8 +48,8 @@ class Client:
         await self._send({"type": "http.response.body", "body": data, "more_body": False})
 
     async def refuse(self, refused: Refused, headers: Mapping[str, str]) -> None:
-        """Say no: by the status, or where that has been sent, by an event that clients raise. A
-        plain answer that is broken off stays as it is, which no client can read."""
+        """Send a refusal: as the status, or if that was sent already, as an event that clients
+        raise. A plain answer that was cut stays as it is, which no client can read."""
         if self.started:
             await self.end(event(refused.body()) if self._streams else b"")
             return

@@ -24,7 +24,7 @@ def serve(request: GatewayRequest) -> None:
     """Serve until a signal ends this process."""
     # Our choice: one thread of BLAS. Two make a score of one text a fifth faster and take half as
     # much CPU again; where the cores have other work, they wait for each other busily. It is read
-    # where numpy is loaded, which here has happened, so that the processes begin anew.
+    # where numpy is loaded, which has happened here, so new processes are spawned.
     environment.use_one_blas_thread()
     multiprocessing.set_start_method("spawn", force=True)
     Granian(

@@ -36,7 +36,7 @@ SPAN = 60.0  # our choice, in seconds: of a window; shares of two seconds would 
 class ProcessSnapshot:
     """What one process said at one moment."""
 
-    at: float  # by the clock of whoever looks, in seconds
+    at: float  # by the clock of the viewer, in seconds
     process: str
     up: float  # how long this process has counted, in seconds
     replicas: int  # how many there are, as it was told
@@ -60,14 +60,23 @@ def read(text: str, at: float) -> ProcessSnapshot:
         [replicas] = _matching(states, "replicas")
         actions = set(by(counts, "requests_total", "action"))
     except (ValueError, KeyError):
-        raise UserError("what is there are no figures of a gateway of this version") from None
+        raise UserError("these are not the metrics of a gateway of this version") from None
     if actions != set(Action):
         raise UserError("the figures do not have every action, and what is missing is not 0")
     return ProcessSnapshot(at, process, up, int(replicas), counts, states)
 
 
 def by(series: Mapping[Series, float], name: str, label: str) -> Counter[str]:
-    """The sums of a figure by one of its labels."""
+    """Sum a metric for each value of one of its labels.
+
+    Args:
+        series: All values of a snapshot.
+        name: The metric's name, without the prefix.
+        label: The label to group by.
+
+    Returns:
+        The sums.
+    """
     sums: Counter[str] = Counter()
     for (its_name, labels), value in series.items():
         if its_name == name:
@@ -90,7 +99,7 @@ class CountWindow:
 
 
 def between(before: ProcessSnapshot | None, now: ProcessSnapshot) -> CountWindow:
-    """The difference of two looks at one process. One that began anew counts from its start."""
+    """The difference of two snapshots of one process. A restarted one counts from its start."""
     if before is None or began_anew(before, now):
         return CountWindow(now.up, True, now.counts)
     rise = {key: value - before.counts.get(key, 0) for key, value in now.counts.items()}
@@ -305,7 +314,7 @@ def gateway_address(url: str) -> str:
     """The address of a gateway, without a path; one that holds a password is refused."""
     return plain_url(
         url,
-        no_address="this is no address. An example: evenhand gateway top http://127.0.0.1:8088",
+        no_address="this is not an address. An example: evenhand gateway top http://127.0.0.1:8088",
         tells_too_much="the address of the gateway must hold no password: name a --key-env",
     ).rstrip("/").removesuffix("/v1")  # fmt: skip
 
@@ -413,12 +422,12 @@ class RecentRepairs:
 
 
 class RepairFolders:
-    """The folders of a gateway's evidence on this machine, read anew when they may have changed."""
+    """The local folders of a gateway's evidence, read again when they may have changed."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
         if not folder.is_dir():
             raise UserError(
-                f"--evidence {folder} is no folder of this machine: give the one that the gateway "
+                f"--evidence {folder} is not a local folder: give the one that the gateway "
                 "was started with"
             )
         self._folder, self._clock = folder, clock

@@ -45,8 +45,8 @@ def day_of(seconds: float) -> str:
 
 
 def as_folder(name: str) -> str:
-    """A folder's name for a tenant or a replica, another one for each: whatever is no letter,
-    digit, minus or underscore is written as its bytes."""
+    """Give a tenant or a replica a unique folder name: characters other than letters, digits, minus
+    and underscore are written as their bytes."""
     data = name.encode("utf-8", "surrogatepass")
     plain = re.sub(rb"[^A-Za-z0-9_-]", lambda sign: b"=%02X" % sign[0][0], data).decode()
     if plain in _TAKEN or not plain:
@@ -57,14 +57,24 @@ def as_folder(name: str) -> str:
 
 
 def place_of(folder: str, day: str, tenant: str, replica: str) -> str:
-    """Where the traffic of a tenant and day is; each replica has a folder of its own."""
+    """Give the run folder for the traffic of a tenant on one day.
+
+    Args:
+        folder: The folder of all evidence.
+        day: The date.
+        tenant: The tenant's name; characters that a path cannot hold are replaced.
+        replica: The replica, which has its own folder; empty for a single gateway.
+
+    Returns:
+        The path.
+    """
     below = f"/{as_folder(replica)}" if replica else ""
     return f"{folder}/{day}/{as_folder(tenant)}{below}"
 
 
 class Traffic:
     """A run folder that is added to. After an error nothing is known of it but what can be read
-    back: it is opened anew, and what is not in it is written again, so that no row is lost or
+    back: it is reopened, and what is not in it is written again, so that no row is lost or
     doubled."""
 
     def __init__(self, path: str, record: RunRecord) -> None:

@@ -63,7 +63,7 @@ class Upstream:
             self._session = None
 
     def without_key(self, body: bytes) -> bytes:
-        """Take the key out of what goes to a client, beside its texts: arguments, names, ids."""
+        """Take the key out of what a client gets in addition to texts: arguments, names, ids."""
         if not self._key or not self.redact:
             return body
         return body.replace(self._key.encode(), b"[redacted]")
@@ -72,8 +72,20 @@ class Upstream:
     async def asked(
         self, route: str, body: bytes | None, headers: Mapping[str, str], caller: Caller
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Ask, and give the answer's head; the body is read inside. Raises `Refused` for whatever
-        is no answer. Without a body it is a GET."""
+        """Send a request and yield the response, whose body is read inside the `async with`.
+
+        Args:
+            route: The path below the upstream's address.
+            body: The body to send by POST; None for a GET.
+            headers: The client's headers, from which those for the upstream are taken.
+            caller: Whose circuit breaker counts.
+
+        Yields:
+            A response with status 200.
+
+        Raises:
+            Refused: If the upstream fails, refuses, is too slow, or its circuit breaker is open.
+        """
         breaker = self.breakers.of(caller)
         call = breaker.let_through()
         if call is None:
@@ -182,8 +194,17 @@ async def collect(
     stream: bool,
     heard: Callable[[], None] = lambda: None,
 ) -> None:
-    """Read an answer to its end into a reply, and tell of every piece of a stream. Raises
-    `MalformedReply` for one that is cut or is none."""
+    """Read a response to its end.
+
+    Args:
+        response: The response of the upstream.
+        reply: Receives the body, or the events of a stream.
+        stream: Whether a stream was asked for.
+        heard: Called after every piece of a stream.
+
+    Raises:
+        MalformedReply: If the answer is cut, too long, or cannot be read.
+    """
     refuse_compressed(response)
     if not (stream and is_stream(response)):
         body = await read_capped(response, MOST_BODY)

@@ -34,13 +34,21 @@ _ENDED = re.compile(
     r"""(?<![.!?…])[.!?…]++["'”’)\]]*+\s++|(?<![。！？])[。！？]++["'”’」』）]*+|\n++"""
 )
 _MOST_WINDOWS = 200  # our choice: each costs a screen of what is before it; the rest is held
-_AGAIN = 200  # our choice, in signs: so much of what had no end is looked at again with new words
+_AGAIN = 200  # our choice: so many characters of an unfinished sentence are checked again
 
 
 async def answer_in_windows(
     answering: ExchangeAnswerer, talk: ExchangeState, wire: Wire, checker: Checker, client: Client
 ) -> None:
-    """Send the sentences of an answer, each behind its own verdict."""
+    """Send an answer sentence by sentence, each after its own verdict.
+
+    Args:
+        answering: Asks the upstream and records the exchange.
+        talk: The exchange. One that must be judged as a whole is held instead.
+        wire: The API that the client speaks.
+        checker: Decides about the texts.
+        client: Receives the answer.
+    """
     reply = wire.reply(talk.asked)
     in_parts = talk.asked.stream and talk.asked.schema is None
     if not (in_parts and isinstance(reply, ChoicesReply) and reply.single):
@@ -141,13 +149,13 @@ class _Windows:
         await self._write(b"".join(self.reply.window(self.answering.redact(out))))
 
     async def _end(self) -> None:
-        """Judge what there is beside words, put the exchange on record, and send the end."""
-        beside = await self.checker.verdicts(
+        """Judge what there is in addition to words, record the exchange, and send the end."""
+        others = await self.checker.verdicts(
             self.talk.asked, (), self.reply.observed, tenant=self.talk.tenant
         )
         self.talk.left_out = len(self.reply.left_out)
-        self.talk.verdicts = (*self._joined(), *beside)
-        refuse_blocked(beside)
+        self.talk.verdicts = (*self._joined(), *others)
+        refuse_blocked(others)
         action, reason = gravest_of(self.talk.verdicts)
         outcome = said_of(self.talk, action, reason)
         self.answering.record_anyway(self.talk, action, reason)

@@ -17,9 +17,20 @@ _WORDING = "wording"
 
 
 def build_method(name: str, assignments: Sequence[str] = (), wording: str | None = None) -> Method:
-    """A method by name, with settings such as `max_iterations=3`, or `evaluators=@team.toml` for
-    what stands in a file. A `wording` of "ours" is what every method has by itself; any other is a
-    setting like the others."""
+    """Build a method from its name and its settings.
+
+    Args:
+        name: The method's name.
+        assignments: Settings such as `max_iterations=3`, or `evaluators=@team.toml` to read the
+            value from a file.
+        wording: Whose prompts are used. None and "ours" mean the usual ones of the method.
+
+    Returns:
+        The method.
+
+    Raises:
+        UserError: If the method does not have a setting, or a value does not fit.
+    """
     method = method_named(name)
     settings = _assigned(assignments)
     names = [field.name for field in fields(method)]

@@ -18,8 +18,8 @@ A prompt about a text uses `draft`, and may use `prompt`, its task. One about a 
 `chosen`, and may use `context`, `question` and `choices`. All of them come from outside, so each
 goes through `marked`. The form of the reply is added here.
 
-The judge of a choice that is no language model is the rule of StarDTox on structured tasks (paper
-III-B), and the same for other methods. An option that says "not known" is judged by the others: the
+Where no language model judges a choice, the rule of StarDTox for structured tasks does (paper
+III-B), also in other methods. An option that says "not known" is judged by the others: the
 less the likeliest of them is supported, the more it is.
 """
 
@@ -60,7 +60,7 @@ class Scored(Reply):
     """What a scorer says of a text; one that it cannot score fails the item."""
 
     toxicity: _Share
-    attributes: dict[str, _Share]  # those beside toxicity
+    attributes: dict[str, _Share]  # those other than toxicity
     because: list[str]
 
 
@@ -101,7 +101,16 @@ class Evaluator:
         return "chosen" in self.agent.prompt.variables
 
     async def look(self, item: Item, draft: Draft, ask: Ask) -> "EvaluatorMarks":
-        """Score one draft, from 0 to 1, and object where the bound does not hold."""
+        """Score one draft from 0 to 1, and object if the score misses the evaluator's bound.
+
+        Args:
+            item: The item that the draft answers.
+            draft: The draft.
+            ask: Asks an agent.
+
+        Returns:
+            The score, as harm or as quality, and the objection if there is one.
+        """
         available = {
             "draft": draft.text,
             "prompt": item.prompt,
@@ -147,7 +156,7 @@ def team(text: str) -> tuple[Evaluator, ...]:
     try:
         written = tomllib.loads(text)
         if written.keys() - {"evaluator"}:
-            raise UserError("evaluators: a list of [[evaluator]], and nothing beside it")
+            raise UserError("evaluators: a list of [[evaluator]] and nothing else")
         evaluators = tuple(
             _made(_EvaluatorEntry.model_validate(entry)) for entry in written.get("evaluator", ())
         )
@@ -283,7 +292,16 @@ async def supports(item: Item, ask: Ask) -> list[float]:
 
 
 async def support_by_rule(item: Item, draft: Draft, ask: Ask) -> tuple[float, str]:
-    """As the language model's judge gives it: how well, and what is missing."""
+    """Score how well the context supports a draft, by the rule instead of a language model.
+
+    Args:
+        item: A question with a context and options.
+        draft: The draft; without a choice, its text must be one of the options.
+        ask: Asks an agent.
+
+    Returns:
+        The support from 0 to 1, and the objection to show if it is too low.
+    """
     scores = await supports(item, ask)
     index = item.choices.index(draft.text) if draft.choice is None else draft.choice
     return scores[index], "the context does not seem to state it"

@@ -1,6 +1,6 @@
 """A text that exists already, judged as it is: nothing is written and nothing repaired.
 
-What is judged is its quality or a harm of the user's own. With a screen, a cheap scorer decides
+What is judged is its quality or a custom harm policy. With a screen, a cheap scorer decides
 where it is sure, and the judge is asked about the rest.
 """
 

@@ -24,7 +24,7 @@ label. The candidates of a pair stand within <response_1> and <response_2>.
 A panel of judges with personas: each marks alone, then they discuss in turn and mark again, and
 the mean of what they hold at the end is the consensus (MALIBU paper, 3.3).
 
-| round | a judge sees, beside the item                  | asked        |
+| round | a judge sees, in addition to the item          | asked        |
 | ----- | ---------------------------------------------- | ------------ |
 | 1     | nothing                                        | side by side |
 | 2 …   | all that was said, its own words among it      | in turn      |
@@ -158,7 +158,7 @@ def _parts(prompt: str) -> tuple[list[str], list[tuple[str, str]]]:
 
 
 def _whole(outside: list[str], fenced: list[tuple[str, str]]) -> str:
-    """Fenced anew: a text that is moved could close the fence it comes into."""
+    """Fence the texts again: a text that is moved could close the fence it comes into."""
     fences = [marked(text, tag) for tag, text in fenced]
     return "".join(piece + fence for piece, fence in zip(outside, [*fences, ""], strict=True))
 
@@ -175,20 +175,29 @@ _OTHER_WRITER = replace(_WRITER, role=OTHER)
 
 
 def of_two_families(judge: Agent[Any]) -> tuple[Agent[Any], ...]:
-    """Whom `own_or_other` asks beside the judge: both writers, and the other model as a judge."""
+    """The agents that `own_or_other` asks next to the judge: two writers and the other judge."""
     return _WRITER, _OTHER_WRITER, replace(judge, role=OTHER)
 
 
 async def own_or_other(item: Item, ask: Ask, judge: Agent[Any], persona: str) -> Answer:
-    """Does a judge prefer what its own model wrote?
+    """Measure whether a judge prefers what its own model wrote.
 
     Two models of different families write a response each, and both judge the two, in both orders,
     without a word about who wrote them. That a judge prefers its own text may be because the text
     is better. The other judge sees the same two: what it says of them is what is to be expected,
-    and only the difference between the two judges is a preference for one's own.
+    and only the difference between the two judges is a self-preference.
 
-    The item's prompt is a task. `preferred` is how often the judge takes its own model's text
-    (a tie is a half), `preferred_by_other` how often the other judge takes that same text."""
+    Args:
+        item: An item whose prompt is a task to write about.
+        ask: Asks an agent.
+        judge: The judge of a pair; the other model judges with the same prompt.
+        persona: Whom the judge speaks as.
+
+    Returns:
+        An answer whose last draft has two scores. `preferred` is how often the judge takes its own
+        model's text (a tie is a half), `preferred_by_other` how often the other judge takes that
+        same text.
+    """
     mine, theirs = await side_by_side(
         ask(_WRITER, task=item.prompt), ask(_OTHER_WRITER, task=item.prompt)
     )

@@ -108,7 +108,7 @@ class FactSummary(Reply):
     gaps: Annotated[list[Annotated[str, words(200)]], _listed(4)]
 
     def parts(self) -> dict[str, list[str]]:
-        """What it says beside the facts."""
+        """Give the parts other than the facts."""
         return {"Contradictions": self.contradictions, "Gaps": self.gaps}
 
 
@@ -118,7 +118,7 @@ class QuotedFact(Fact):
     quote: Annotated[str, words(300)]
 
     def said(self, source: str) -> str:
-        """Our choice: words that do not stand in the source are no quote, and are left out."""
+        """Our choice: words that are not in the source are not a quote, and are left out."""
         return f"{self.fact} “{self.quote}”" if stands_in(self.quote, source) else self.fact
 
 
@@ -165,12 +165,22 @@ class ReasoningEvidence:
 async def evidence_on(
     reasoning: str, item: Item, queries: int, summariser: Agent[FactSummary], ask: Ask
 ) -> ReasoningEvidence:
-    """Groups and queries → results → summary (MABRF paper, 4.1): the four steps of the paper in
-    three, since groups and queries come in one reply.
+    """Search for facts about the groups in a reasoning, and summarize them (MABRF paper, 4.1).
 
-    Whoever owns a page can write into it for us to read. So what comes back is data at every step:
-    it loses whatever could pass for a tag, is fenced in each prompt, and a fact without a source
-    that was really found is dropped.
+    These are the four steps of the paper in three, since groups and queries come in one reply.
+    Anyone who owns a page can write into it for the model to read. So what comes back is data at
+    every step: it loses whatever could pass for a tag, is fenced in each prompt, and a fact without
+    a source that was really found is dropped.
+
+    Args:
+        reasoning: The reasoning to check.
+        item: The item, whose context and question the planner sees.
+        queries: The most search queries to send.
+        summariser: The agent that summarizes the results.
+        ask: Asks an agent.
+
+    Returns:
+        The evidence; empty if nothing was found.
     """
     about = {"context": item.context, "question": item.prompt}
     planned = await ask(PLANNER, **about, most=queries, reasoning=reasoning)
@@ -180,7 +190,18 @@ async def evidence_on(
 async def looked_up(
     planned: SearchQueries, item: Item, most: int, summariser: Agent[FactSummary], ask: Ask
 ) -> ReasoningEvidence:
-    """What is found for a plan, whoever planned it: results, then their summary."""
+    """Run the searches of a plan and summarize the results.
+
+    Args:
+        planned: The planned queries.
+        item: The item; queries about a group that its texts do not name are dropped.
+        most: The most queries to send.
+        summariser: The agent that summarizes the results.
+        ask: Asks an agent.
+
+    Returns:
+        The evidence; empty if nothing was found.
+    """
     about = {"context": item.context, "question": item.prompt}
     queries = _queries(planned, f"{item.context}\n{item.prompt}")[:most]
     sources = sources_of(await _search(queries, {**about, "choices": item.choices}, ask))

@@ -127,14 +127,24 @@ OTHER_CRITIQUE = Agent(
 
 
 def critics(critique: Critique) -> tuple[Agent[FreeText], ...]:
-    """Whom a loop asks beside its own agents."""
+    """The agents that a loop asks in addition to its own."""
     return (OTHER_CRITIQUE,) if critique == "other" else ()
 
 
 async def shown(
     critique: Critique, own_notes: tuple[str, ...], item: Item, ask: Ask
 ) -> tuple[str, ...]:
-    """What the reviser is shown in place of the loop's own notes."""
+    """Choose the notes that the reviser sees: the loop's own, or a placebo in their place.
+
+    Args:
+        critique: "own" for the loop's notes, "empty" for none, "other" for another item's.
+        own_notes: The loop's notes.
+        item: The item, for which the critique of another one is asked.
+        ask: Asks an agent.
+
+    Returns:
+        The notes to show.
+    """
     if critique == "own":
         return own_notes
     if critique == "empty":
@@ -158,7 +168,16 @@ def worded(agent: Agent[Any], wording: Wording) -> Agent[Any]:
 
 
 async def ask_worded(ask: Ask, agent: Agent[Any], wording: Wording, **values: Any) -> Any:
-    """Ask in these words. An agent of a paper may see less than ours does: of what is given it is
-    shown what its prompt has a place for."""
+    """Ask an agent with the prompt of the given wording.
+
+    Args:
+        ask: Asks an agent.
+        agent: The agent in its usual wording.
+        wording: "ours" or "paper".
+        **values: Variables of either wording; the prompt takes those that it has a place for.
+
+    Returns:
+        The agent's reply.
+    """
     reworded = worded(agent, wording)
     return await ask(reworded, **{name: values[name] for name in reworded.prompt.variables})

@@ -116,7 +116,17 @@ def judges(read: Read, wording: Wording = "ours") -> tuple[Agent[Any], Agent[Any
 
 
 async def harm_of(item: Item, draft: Draft, ask: Ask, read: Read) -> tuple[float, str]:
-    """How harmful a text is, from 0 to 1, and what is wrong with it."""
+    """Ask the judge how harmful a text is.
+
+    Args:
+        item: The item that the draft answers.
+        draft: The text to judge.
+        ask: Asks an agent.
+        read: "json" for a score with a reason; otherwise by the probability of yes.
+
+    Returns:
+        The harm from 0 to 1, and what is wrong with the text.
+    """
     if read == "json":
         verdict = await ask(TEXT_JUDGE, prompt=item.prompt, draft=draft.text)
         return verdict.harm / 100, verdict.reason
@@ -127,7 +137,18 @@ async def harm_of(item: Item, draft: Draft, ask: Ask, read: Read) -> tuple[float
 async def support_of(
     item: Item, draft: Draft, ask: Ask, read: Read, wording: Wording = "ours"
 ) -> tuple[float, str]:
-    """How well the context supports a choice, from 0 to 1, and what is missing."""
+    """Ask the judge how well the context supports a choice.
+
+    Args:
+        item: The question that the draft answers.
+        draft: The choice to judge.
+        ask: Asks an agent.
+        read: "json" for a score with a reason; otherwise by the probability of yes.
+        wording: Whose prompt the judge gets.
+
+    Returns:
+        The support from 0 to 1, and what is missing.
+    """
     _, judge = judges(read, wording)
     verdict = await ask(judge, **question(item), chosen=draft.text)
     if read == "json":

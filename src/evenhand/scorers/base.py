@@ -37,7 +37,7 @@ class Scores:
     values: Mapping[str, float]  # attribute -> 0 to 1; always has "toxicity"
     because: tuple[str, ...] = ()  # what was found, in words a writer can act on
     # The tokens of a language model that was asked; None: it did not count. A program has none.
-    # It is no part of what was said of the text, so that equal scores may differ in it.
+    # It is ignored when scores are compared.
     usage: Usage | None = field(default=Usage(0, 0), compare=False)
 
     @property
@@ -110,7 +110,7 @@ def checked(values: Mapping[str, Any], because: tuple[str, ...] = ()) -> Scores 
 def unscorable(text: str) -> Unscored | None:
     """Why no scorer can score this text; None if one can."""
     if not text.strip():
-        return Unscored("empty_text", "there is no text to score")
+        return Unscored("empty_text", "the text is empty")
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -199,7 +199,7 @@ def _text(request: ModelRequest) -> str:
 
 
 def _most(requests: Sequence[ModelRequest]) -> dict[str, int]:
-    """How often a text is read at most, and the most tokens of that beside its own words."""
+    """How often a text is read at most, and the most tokens of that without its own words."""
     prompt_bytes = sum(
         len(message.content.encode()) for request in requests for message in request.messages
     )
@@ -219,7 +219,7 @@ class Batched:
     seconds: float
 
     def values(self, attribute: str) -> list[float | None]:
-        """None where there is no score: never 0."""
+        """A missing score is None, never 0."""
         return [None if isinstance(o, Unscored) else o.values.get(attribute) for o in self.outcomes]
 
     @property
@@ -231,7 +231,17 @@ class Batched:
 async def score_all(
     scorer: Scorer, texts: Sequence[str], on_batch: Callable[[int], None] | None = None
 ) -> Batched:
-    """`on_batch` hears how many texts each batch had."""
+    """Score texts in batches.
+
+    Args:
+        scorer: The scorer.
+        texts: The texts, in any number.
+        on_batch: Receives the number of texts in each scored batch.
+
+    Returns:
+        The outcomes in the order of the texts, and the seconds taken. A batch that comes back with
+        the wrong number of scores has none.
+    """
     clock = asyncio.get_running_loop().time
     started, outcomes = clock(), list[Scores | Unscored]()
     for start in range(0, len(texts), _BATCH):
@@ -318,12 +328,15 @@ _RUNS = re.compile(r"[A-Za-z0-9@$!|]+")  # no look-ahead: a long text must not t
 _SPACED = re.compile(r"(?<!\w)[^\W\d_](?:([ .\-_*])[^\W\d_])(?:\1[^\W\d_])+(?!\w)")
 _NO_WORD = re.compile(r"\W+")
 _SEPARATORS = re.compile(r"[ .\-_*]")
-_UNSEEN = frozenset({"Mn", "Cf"})  # accents put upon letters; zero-width and other format signs
+_UNSEEN = frozenset({"Mn", "Cf"})  # accents of letters; zero-width and other format characters
 
 
 def canonical(text: str) -> str:
-    """What a reader sees: full-width and look-alike letters, accents, invisible signs, spaced-out
-    words and digits for letters as plain Latin ones."""
+    """Normalize a text to what a reader sees, in plain Latin letters.
+
+    Replaces full-width and look-alike letters, accents, invisible characters, spaced-out words and
+    digits for letters.
+    """
     plain = unicodedata.normalize("NFKD", text).translate(_LOOKALIKES)
     plain = "".join(sign for sign in plain if unicodedata.category(sign) not in _UNSEEN)
     plain = _SPACED.sub(lambda hit: _SEPARATORS.sub("", hit[0]), plain)

@@ -194,9 +194,9 @@ def _from_hub(name: str, revision: str | None) -> Path:
         from huggingface_hub import snapshot_download  # noqa: PLC0415 as above
         from huggingface_hub.errors import HfHubHTTPError, HFValidationError  # noqa: PLC0415
     except ImportError:
-        raise UserError(f"{name} is no folder, and {_INSTALL}") from None
+        raise UserError(f"{name} is not a folder, and {_INSTALL}") from None
     try:
         patterns = list(_SAFE_FILES)
         return Path(snapshot_download(name, revision=revision, allow_patterns=patterns))
     except (HfHubHTTPError, HFValidationError, OSError) as error:
-        raise UserError(f"{name} is no folder and cannot be fetched: {str(error)[:300]}") from None
+        raise UserError(f"{name} cannot be found or fetched: {str(error)[:300]}") from None

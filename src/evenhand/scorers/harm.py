@@ -1,8 +1,7 @@
-"""A harm of the user's own: a language model says whether a text breaks a policy that is given in
-words.
+"""A custom harm policy: a language model says whether a text breaks a policy given in words.
 
 What a check of a harm measures is the verdict, so the verdict is what the scorer gives: 1 where the
-text breaks the policy and 0 where it does not. So whatever threshold whoever uses it sets between
+text breaks the policy and 0 where it does not. So whatever threshold a user sets between
 them, the measured error rates are those of what happens.
 
 A small model leans to whichever word the prompt names first. By log-probability a text may be asked

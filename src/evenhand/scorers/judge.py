@@ -252,7 +252,16 @@ def _weighted(sample: Sample) -> Scores | Unscored:
 
 
 def mark_of(sample: Sample, marks: Mapping[str, float], problem: str) -> float | Unscored:
-    """The mean of the marks of the next token, weighted by how likely each word is."""
+    """Average the scores that the next token stands for, weighted by their probabilities.
+
+    Args:
+        sample: A reply of one token, with log-probabilities.
+        marks: The score that each expected word stands for.
+        problem: The start of the error text if none of these words is among the tokens.
+
+    Returns:
+        The weighted mean, or why there is none.
+    """
     tokens = next_token.likeliest(sample)
     if not tokens:
         return failed(ModelRefused(next_token.NONE_CAME))

@@ -41,8 +41,11 @@ from evenhand.scorers.wordlist import WordList
 
 
 def offline() -> Scorer:
-    """As it is offered by name. Of 200 toxic prompts in leetspeak it keeps 87 % alone and 100 %
-    when it reads both ways; 95 % if words that become digits alone ("455") are changed too."""
+    """Make the offline scorer as it is offered by name.
+
+    Of 200 toxic prompts in leetspeak it keeps 87% alone and 100% when it reads both ways; 95% if
+    words that become digits alone ("455") are changed too.
+    """
     return Canonicalised(OfflineScorer())
 
 

@@ -3,10 +3,10 @@
 A scorer that reads a long text at once takes something like its mean: one hateful sentence among
 five harmless ones disappears. So each sentence is read alone too, however the text is laid out.
 
-Hidden words cost whoever hides them nothing, and a client may decode them: percent-encoding, HTML
+Hiding words costs nothing, and a client may decode them: percent-encoding, HTML
 entities, `\\xNN` escapes, Unicode tag characters, which nobody sees, and base64.
 
-Whether a text is English is told by two signs: the script, and how many of the words are among the
+Whether a text is English is told by two things: the script, and how many of the words are among the
 commonest of English. It only has to tell what a scorer of English can read from what it cannot.
 """
 
@@ -24,7 +24,7 @@ _LISTS = word_sets(__package__, "languages.toml")
 
 LONGEST = 24  # our choice, in words: a longer sentence is read in overlapping stretches
 _STEP = LONGEST // 2  # so whatever has at most so many words stands whole in one stretch
-SHORTEST = 4  # words; shorter fragments are also read together with those beside them
+SHORTEST = 4  # words; shorter fragments are also read together with their neighbors
 _LONGEST_WORD = 40  # characters; a longer run without a blank is cut
 # Possessive: no hostile text makes it go back.
 _LINE = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]++")
@@ -88,15 +88,15 @@ def _stretches(words: Sequence[str]) -> Iterator[str]:
 
 LEAST = 8  # our choice, in words: with fewer, only a word that is not English tells
 _RARE = 0.1  # our choice: the least share of common words in English; see docs/gateway.md
-_SEVERAL = 2  # our choice: so many words of other languages are no names
+_SEVERAL = 2  # our choice: so many words of other languages are not names
 _FOREIGN = 0.5  # our choice: the largest share of letters that are not Latin
 _LANGUAGE_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _LATIN = re.compile(r"[A-Za-z\u00c0-\u024f\u1e00-\u1eff\uff21-\uff5a\U0001d400-\U0001d6a3]")
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _LETTERS = 0.8  # our choice: the least share of letters and blanks in a line of prose
-# Common words of English that are no common words of another language in Latin letters.
+# Common words of English that are not common in another language in Latin letters.
 ENGLISH = _LISTS["english"]
-# Common words of other languages in Latin letters that are no common words of English.
+# Common words of other languages in Latin letters that are not common in English.
 OTHER = _LISTS["other"]
 
 
@@ -153,8 +153,8 @@ def readings(text: str) -> tuple[str, ...]:
 
     >>> readings("%59%6f%75 fool")
     ('%59%6f%75 fool', 'You fool')
-    >>> readings("100% sure")
-    ('100% sure',)
+    >>> readings("100% true")
+    ('100% true',)
     """
     decoded = text
     for _ in range(_ROUNDS):
@@ -181,7 +181,7 @@ def _from_hex(hit: re.Match[str]) -> str:
 
 
 def _from_base64(hit: re.Match[str]) -> str:
-    """What it holds, if that is text; else what stands there. A path or an id is no text."""
+    """Give the text that it encodes, or the match itself if that is not text, as in an id."""
     body = hit[0].rstrip("=").replace("-", "+").replace("_", "/")
     try:
         text = base64.b64decode(body + "=" * (-len(body) % 4), validate=True).decode("utf-8")

@@ -4,7 +4,7 @@ What a service says when it is broken, overloaded or closed must never be read a
 everything but the expected form is `Unscored`.
 
 Google's Perspective ends on 31 December 2026 and takes no new users since February 2026. What fails
-there after its end is `service_closed`. A server of one's own that speaks the same form stays.
+there after its end is `service_closed`. Your own server that speaks the same format stays.
 """
 
 import asyncio

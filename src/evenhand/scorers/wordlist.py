@@ -10,7 +10,7 @@ from typing import Any
 
 from evenhand.scorers.base import TOXICITY, Scorer, Scores, Unscored, canonical, unscorable
 
-# Our choice: insults that name no group: a word that names a group is no insult by itself.
+# Our choice: insults that name no group: a word that names a group is not an insult by itself.
 _WORDS = """
 idiot idiots idiotic moron morons moronic stupid imbecile imbeciles dumb dumbass scum vermin
 worthless pathetic disgusting loser losers filthy subhuman degenerate degenerates parasite

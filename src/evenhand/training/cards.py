@@ -31,7 +31,15 @@ _WORDS = Texts(__package__)
 def write_model_card(
     out: Path, *, stage: str, base: Path, pairs: Path, record: Mapping[str, Any]
 ) -> None:
-    """`out` is the model's folder. What probes and measurements it holds goes into the card."""
+    """Write the model card of a trained model, with its probes and measurements.
+
+    Args:
+        out: The folder of the model, which probes and measurements are written into too.
+        stage: The name of the stage, such as "dpo".
+        base: The folder of the model that the training started from.
+        pairs: The folder of preference pairs.
+        record: The record of the training.
+    """
     about = {
         "stage": stage,
         "base": name_of(base),
@@ -64,9 +72,9 @@ def renew(out: Path, measured: Sequence[Path] = ()) -> Path:
 
 
 def rewrite(out: Path) -> None:
-    """The card anew from what the folder holds now."""
+    """Write the card again from what the folder holds now."""
     if not (out / _ABOUT).is_file():
-        raise UserError(f"{out} is no model that `evenhand train` wrote: it has no {_ABOUT}")
+        raise UserError(f"{out} is not a model that `evenhand train` wrote: {_ABOUT} is missing")
     about = _json(out / _ABOUT)
     probes = (
         _json(out / CERTIFICATE_FILE) if (out / CERTIFICATE_FILE).is_file() else about["probes"]
@@ -247,7 +255,7 @@ def _change(where: str, change: Mapping[str, Any]) -> str:
 
 
 def _training(record: Mapping[str, Any]) -> list[str]:
-    """The lines of what a record says beside its recipe; a blank one comes first."""
+    """The lines of what a record says in addition to its recipe; a blank one comes first."""
     rest = {key: value for key, value in record.items() if key not in _ELSEWHERE}
     lines = [f"- {key.replace('_', ' ')}: {_said(value)}" for key, value in rest.items() if value]
     return ["", *lines] if lines else []

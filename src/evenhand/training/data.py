@@ -18,7 +18,19 @@ _NEEDED = ("prompt", "chosen", "rejected", "margin", "topic")
 
 
 def rows(folder: Path, config: str = ALL, split: str = "train") -> list[Row]:
-    """In the order of the files. `config` is a bias type, or "default" for all of them."""
+    """Read the rows of a split, in the order of its files.
+
+    Args:
+        folder: The folder of preference pairs.
+        config: A bias type, or "default" for all of them.
+        split: "train" or "test".
+
+    Returns:
+        The rows.
+
+    Raises:
+        UserError: If there are none.
+    """
     selected = [row for file in _files(folder, config, split) for row in _read(file)]
     if not selected:
         raise UserError(f"{folder} has no {split} rows for {config!r}; make more pairs")
@@ -58,7 +70,16 @@ def statements(examples: list[Row]) -> list[Row]:
 
 
 def sha256_of_rows(folder: Path, config: str = ALL, *, all_low: bool = False) -> str:
-    """Of the bytes that a training reads."""
+    """Compute the checksum of the files that a training reads.
+
+    Args:
+        folder: The folder of preference pairs.
+        config: A bias type, or "default" for all of them.
+        all_low: Whether the training reads the low statements in place of the pairs.
+
+    Returns:
+        The SHA-256 in hexadecimal.
+    """
     return sha256_of_files(
         _low_files(folder, config) if all_low else _files(folder, config, "train")
     )
@@ -70,8 +91,8 @@ def _files(folder: Path, config: str, split: str) -> list[Path]:
     )
     if not any(folder.glob(f"*/{split}-*.parquet")) and split == "train":
         raise UserError(
-            f"{folder} is no folder of pairs; `evenhand pairs from-debates` and `pairs from-run` "
-            "write one"
+            f"{folder} does not hold pairs; `evenhand pairs from-debates` and `pairs from-run` "
+            "make such a folder"
         )
     if config != ALL and config not in types:
         raise UserError(f"{folder} has no bias type {config!r}; it has: {', '.join(types)}")
@@ -83,8 +104,8 @@ def _low_files(folder: Path, config: str) -> list[Path]:
     files = _plain(folder.glob(f"low-{'*' if config == ALL else config}.parquet"))
     if not files:
         raise UserError(
-            f"{folder} has no low statements beside its pairs for {config!r}; `evenhand pairs "
-            "from-debates` writes them. Make the pairs anew, or leave out all_low"
+            f"{folder} has no low statements for {config!r}, only pairs; `evenhand pairs "
+            "from-debates` writes them. Make the pairs again, or leave out all_low"
         )
     return files
 
@@ -93,7 +114,7 @@ def _plain(files: Iterable[Path]) -> list[Path]:
     ordered = sorted(files)
     for file in ordered:
         if not file.is_file():
-            raise UserError(f"{file} is no plain file; it is not opened")
+            raise UserError(f"{file} is not a regular file; it is not opened")
     return ordered
 
 

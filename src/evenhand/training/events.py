@@ -19,7 +19,7 @@ STEPS = "steps.jsonl"
 class TrainingStep:
     """One optimiser step. What a stage does not measure is None."""
 
-    # JSON has no word for what is no number; a loss that is none must not look unmeasured.
+    # JSON has no word for NaN or infinity; such a loss must not look unmeasured.
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(ser_json_inf_nan="strings")
 
     stage: str
@@ -78,14 +78,14 @@ def read_steps(out: Path) -> tuple[TrainingStep, ...]:
             "was made by this version"
         ) from None
     except UnicodeDecodeError:
-        raise UserError(f"{out / STEPS} is no text: it was not written by a training") from None
+        raise UserError(f"{out / STEPS} is not text: it was not written by a training") from None
     steps: list[TrainingStep] = []
     for number, line in enumerate(lines[:-1], 1):  # behind the last line end is nothing, or a part
         try:
             step = _STEP.validate_json(line)
         except ValidationError:
             raise UserError(
-                f"{out / STEPS}, line {number}: this is no step of a training"
+                f"{out / STEPS}, line {number}: this is not a step of a training"
             ) from None
         while steps and steps[-1].step >= step.step:
             steps.pop()

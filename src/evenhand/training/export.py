@@ -1,6 +1,6 @@
 """Pairs and a launch for OpenRLHF or verl, which train on clusters.
 
-Both pin other versions of what evenhand trains with, so they get files and are no dependency:
+Both pin other versions of what evenhand trains with, so they get files and are not a dependency:
 rows in their columns, and a script with the numbers of our recipes under their names for them.
 """
 
@@ -72,7 +72,19 @@ class ExportJob:
 
 
 def export(target: Target, job: ExportJob, out: Path) -> list[Path]:
-    """The files written, in order."""
+    """Write the files for training with OpenRLHF or verl.
+
+    Args:
+        target: The project to write for.
+        job: The models, the pairs and the recipe.
+        out: The folder to make.
+
+    Returns:
+        The files written, in order.
+
+    Raises:
+        UserError: If the folder exists, or a model folder is not valid.
+    """
     require_new(out)
     for folder in filter(None, (job.model, job.reward)):
         require_model(folder)  # whose code both projects would run, whatever they are told

@@ -29,7 +29,7 @@ _FILES = (RECORD, f".{RECORD}.part", "job.json", ".job.json.part", STEPS)
 def require_model(folder: Path) -> None:
     if not (folder / "config.json").is_file():
         raise UserError(
-            f"{folder} is no folder of a Hugging Face model; `evenhand train from-gguf` makes one "
+            f"{folder} is not a Hugging Face model; `evenhand train from-gguf` makes one "
             "from a GGUF file"
         )
     for path in sorted(folder.iterdir()):
@@ -57,7 +57,7 @@ def claim(out: Path, *sources: Path | None) -> None:
                 "give an --out apart from what is read"
             )
     if out.exists() and not out.is_dir():
-        raise UserError(f"{out} is no folder; name another with --out")
+        raise UserError(f"{out} is not a folder; name another with --out")
     strange = [*(out / name for name in _FILES if _is_strange(out / name, stat.S_ISREG))]
     for name in _FOLDERS:
         if _is_strange(out / name, stat.S_ISDIR):

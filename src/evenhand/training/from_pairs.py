@@ -37,7 +37,19 @@ def sft(
     config: str = data.ALL,
     tell: Tell = silent,
 ) -> Path:
-    """The folder of the trained model. Goes on where a killed training stopped."""
+    """Train on the chosen answers, or resume a training that was interrupted.
+
+    Args:
+        recipe: The settings of the training.
+        model: The folder of the model to start from.
+        pairs: The folder of preference pairs.
+        out: The folder of the training.
+        config: A bias type, or "default" for all of them.
+        tell: Receives the events of the training.
+
+    Returns:
+        The folder of the trained model.
+    """
     learnt = data.statements((data.low_ones if recipe.all_low else data.rows)(pairs, config))
     require_step(recipe, model, len(learnt), "statements")
     stage = open_stage("sft", recipe, model, pairs, out, config=config, tell=tell)
@@ -58,7 +70,19 @@ def dpo(
     config: str = data.ALL,
     tell: Tell = silent,
 ) -> Path:
-    """The folder of the trained model. Goes on where a killed training stopped."""
+    """Train on pairs by direct preference optimization, or resume an interrupted training.
+
+    Args:
+        recipe: The settings of the training.
+        model: The folder of the model to start from.
+        pairs: The folder of preference pairs.
+        out: The folder of the training.
+        config: A bias type, or "default" for all of them.
+        tell: Receives the events of the training.
+
+    Returns:
+        The folder of the trained model.
+    """
     learnt = data.rows(pairs, config)
     require_step(recipe, model, len(learnt), "pairs")
     stage = open_stage("dpo", recipe, model, pairs, out, config=config, tell=tell)

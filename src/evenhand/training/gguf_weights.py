@@ -143,7 +143,21 @@ def _say_origin(folder: Path, file: Path, license: str) -> None:
 def to_gguf(
     folder: Path, like: Path, out: Path, precision: Precision = "f16", progress: Seen | None = None
 ) -> Path:
-    """`folder`'s weights in a GGUF file with the tokenizer and the settings of `like`."""
+    """Write the weights of a folder to a GGUF file.
+
+    Args:
+        folder: The folder of the trained model.
+        like: The GGUF file that the training began with; tokenizer and settings are copied from it.
+        out: The file to write.
+        precision: The number format of the weights.
+        progress: Called after each tensor with the number written and the number of all.
+
+    Returns:
+        The file written.
+
+    Raises:
+        UserError: If `like` is not a GGUF file with the same tensors.
+    """
     if not like.is_file():
         raise UserError(f"{like} is not a file; --like wants the GGUF that the training began with")
     with _readable(like):

@@ -45,7 +45,19 @@ WORKER = "evenhand.cli.train_worker"  # the module that each of several processe
 
 
 def recipe_of(stage: str, *, full: bool, assignments: Sequence[str]) -> Recipe:
-    """The stage's recipe, with settings such as `batch=8` in place of its own numbers."""
+    """Build the recipe of a stage.
+
+    Args:
+        stage: The name of the stage, such as "dpo".
+        full: Whether all weights are trained instead of adapters.
+        assignments: Settings such as `batch=8` that replace those of the recipe.
+
+    Returns:
+        The recipe.
+
+    Raises:
+        UserError: If the recipe does not have a setting, or a value does not fit.
+    """
     kind = RECIPES[stage]
     recipe = kind().full_weights() if full else kind()
     settings = asdict(recipe)
@@ -135,6 +147,17 @@ def _together(words: list[str], processes: int) -> None:
 
 
 def command(module: str, job: Path, processes: int) -> list[str]:
-    """torchrun, and not `accelerate launch`: on a CPU that starts one process whatever is asked."""
+    """Give the command that starts several training processes.
+
+    It uses torchrun: on a CPU, `accelerate launch` starts a single process whatever is asked.
+
+    Args:
+        module: The module that each process runs.
+        job: The job file.
+        processes: The number of processes.
+
+    Returns:
+        The words of the command.
+    """
     start = ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"]
     return [sys.executable, *start, "-m", module, str(job), str(processes)]

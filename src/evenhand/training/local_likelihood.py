@@ -105,7 +105,7 @@ class LocalLikelihood:
         start = self._given_start or starts[0]
         if start not in self._loaded.tokenizer.get_vocab():
             raise UserError(
-                f"{start!r} is no token of {self._folder}; give --start one of: {', '.join(starts)}"
+                f"{start!r} is not a token of {self._folder}; for --start use: {', '.join(starts)}"
             )
         return start
 

@@ -63,7 +63,16 @@ class ProbeTexts:
         }
 
     def opened(self, answer: str, role: str, number: int) -> str:
-        """With a role opener: its own if it has one, or that with this number."""
+        """Add a role opener to an answer, unless it has one.
+
+        Args:
+            answer: The answer; an empty one stays empty.
+            role: The role of the debate, whose opener is recognized.
+            number: Chooses the opener; it may exceed their number.
+
+        Returns:
+            The answer with an opener.
+        """
         if not answer.strip() or has_opener(answer, role):
             return answer
         return f"{self.openers[number % len(self.openers)]} {_lowered(answer)}"
@@ -152,7 +161,7 @@ class Probes:
 
     def scores(self, position: int, score: Score) -> dict[str, float]:
         """Return the rewards that one pair needs, by name. The first pairs are also scored by
-        themselves (`alone`) and beside the longest text of all (`beside_longer`)."""
+        themselves (`alone`) and together with the longest text of all (`beside_longer`)."""
         questions = {name: column[position] for name, column in self._columns.items()}
         self._ask([q for q in dict.fromkeys(questions.values()) if q not in self._rewards], score)
         rewards = {name: self._rewards[question] for name, question in questions.items()}
@@ -171,8 +180,8 @@ class Probes:
     def _padded(self, position: int, score: Score) -> dict[str, float]:
         pair, (index, longest) = self._pairs[position], self._longest
         alone = score([pair.prompt], [pair.chosen])[0]
-        beside = score([pair.prompt, self._pairs[index].prompt], [pair.chosen, longest])[0]
-        both = {"alone": alone, "beside_longer": beside}
+        together = score([pair.prompt, self._pairs[index].prompt], [pair.chosen, longest])[0]
+        both = {"alone": alone, "beside_longer": together}
         return {name: _a_number(reward, pair.chosen) for name, reward in both.items()}
 
 
@@ -243,7 +252,7 @@ def _elsewhere(pairs: Sequence[ProbePair], prompts: Sequence[int]) -> list[int] 
 
 
 def _a_number(reward: float, text: str) -> float:
-    """Refuse what is no number: it beats nothing and moves nothing, so that checks would pass."""
+    """Refuse NaN and infinity: they beat nothing and move nothing, so that checks would pass."""
     if not math.isfinite(reward):
         raise UserError(
             f"the reward model gives {reward} to {text[:60]!r}: its weights are "

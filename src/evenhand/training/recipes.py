@@ -17,7 +17,7 @@ SCHEDULES = (
     "cosine_with_restarts",
     "polynomial",
     "inverse_sqrt",
-)  # of transformers, those that need no number of their own
+)  # of transformers, those that need no further number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class Recipe:
         at_once = min(self.micro_batch, self.batch) * processes
         if self.batch % at_once:
             raise UserError(
-                f"a batch of {self.batch} is no multiple of {self.micro_batch} rows in each of "
+                f"a batch of {self.batch} is not a multiple of {self.micro_batch} rows in each of "
                 f"{processes} processes; change micro_batch (--set) or --processes"
             )
         return self.batch // at_once
@@ -165,8 +165,8 @@ class RlooRecipe(_OnPolicy):
         super().__post_init__()
         if self.generations < 2 or self.batch % self.generations:
             raise UserError(
-                f"a batch of {self.batch} answers is no multiple of {self.generations} answers to "
-                "a prompt (at least 2); change batch or generations (--set)"
+                f"a batch of {self.batch} answers is not a multiple of {self.generations} answers "
+                "to a prompt (at least 2); change batch or generations (--set)"
             )
 
 

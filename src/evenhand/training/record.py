@@ -1,6 +1,6 @@
 """`train.json`: what was trained, from what, with what, and how it went.
 
-What a training changed: its steps, its weights beside the base's, and its objective.
+What a training changed: its steps, its weights compared with the base's, and its objective.
 
 A training that ends without an error may have trained nothing. The outcome is worked out from the
 files that it wrote and the steps that it took, and stands in its record, its card and the command's
@@ -86,7 +86,7 @@ def require_same(out: Path, before: dict[str, Any], now: dict[str, Any]) -> None
     if changed:
         raise UserError(
             f"{out} holds a training with another {', '.join(changed)}; give the same to go on "
-            "with it, or another --out to start anew"
+            "with it, or another --out to start again"
         )
 
 
@@ -167,7 +167,7 @@ def weight_change(
     """How far the written weights lie from those that the training began with.
 
     Tensors are read one by one. A base tensor is rounded to the type of the written one first, so
-    that rounding alone is no change; of an embedding that was made longer, the common rows count.
+    that rounding alone does not count; of an embedding that was made longer, the common rows count.
 
     Args:
         base: The folder that the training began with.

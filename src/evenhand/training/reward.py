@@ -44,7 +44,18 @@ def answers(
     max_new_tokens: int,
     seed: int,
 ) -> list[str]:
-    """One answer to each prompt, drawn from the whole distribution."""
+    """Sample one answer to each prompt, without truncating the distribution.
+
+    Args:
+        model: The model to sample from.
+        tokenizer: Its tokenizer.
+        prompts: The prompts.
+        max_new_tokens: The longest answer.
+        seed: The seed of the sample.
+
+    Returns:
+        The answers.
+    """
     model = model.eval().to(device())
     torch.manual_seed(seed)
     responses: list[str] = []
@@ -75,8 +86,20 @@ def train(
     config: str = data.ALL,
     tell: Tell = silent,
 ) -> Path:
-    """The folder of the reward model. `model` is the SFT model: the reward model starts from it,
-    and its answers set the scale."""
+    """Train a reward model, or resume an interrupted training.
+
+    Args:
+        recipe: The settings of the training.
+        model: The folder of the SFT model. The reward model starts from it, and its answers set
+            the scale.
+        pairs: The folder of preference pairs.
+        out: The folder of the training.
+        config: A bias type, or "default" for all of them.
+        tell: Receives the events of the training.
+
+    Returns:
+        The folder of the reward model.
+    """
     learnt = data.rows(pairs, config)
     require_step(recipe, model, len(learnt), "pairs")
     stage = open_stage("reward", recipe, model, pairs, out, config=config, tell=tell)

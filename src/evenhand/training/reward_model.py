@@ -29,7 +29,7 @@ class RewardScale:
     def of(cls, raw: Sequence[float]) -> Self:
         if len(raw) < 2 or (spread := stdev(raw)) < 1e-6:
             raise UserError(
-                "the reward model gives all samples the same reward, so there is no scale to set; "
+                "the reward model gives all samples the same reward, so no scale can be set; "
                 "train it on more pairs or for longer"
             )
         return cls(shift=fmean(raw), scale=spread)

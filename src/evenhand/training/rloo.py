@@ -39,7 +39,24 @@ def train(
     config: str = data.ALL,
     tell: Tell = silent,
 ) -> Path:
-    """`model` is the SFT model; `reward` a reward model that passed its probes."""
+    """Train a model with RLOO, or resume an interrupted training.
+
+    Args:
+        recipe: The settings of the training.
+        model: The folder of the SFT model.
+        pairs: The folder of preference pairs, whose prompts are used.
+        out: The folder of the training.
+        reward: The folder of a reward model that passed its probes.
+        force: Whether to train against a reward model that did not pass.
+        config: A bias type, or "default" for all of them.
+        tell: Receives the events of the training.
+
+    Returns:
+        The folder of the trained model.
+
+    Raises:
+        UserError: If the reward model did not pass its probes and `force` is not set.
+    """
     gate = require_passed(reward, force)
     _require_a_batch(recipe, len(data.prompts(data.rows(pairs, config))))
     stage = open_stage("rloo", recipe, model, pairs, out, config=config, tell=tell, reward=reward)

@@ -237,7 +237,7 @@ class Stage:
         return model
 
     def close(self, model: Path, start: Callable[[], Mapping[str, Any]] | None = None) -> None:
-        """The card and the record, last of all: a record that says done has a model beside it.
+        """Write the card and the record, last of all: a record that says done comes with a model.
 
         Args:
             model: The folder of the trained model.
@@ -277,7 +277,7 @@ def require_step(recipe: Recipe, model: Path, rows: int, what: str) -> None:
 
     Args:
         recipe: Says how many rows a step has.
-        model: The folder to start from; one that is no model is refused first.
+        model: The folder to start from; one that is not a model is refused first.
         rows: How many there are to learn from.
         what: Their name in the error.
     """
@@ -296,7 +296,24 @@ def open_stage(
     tell: Tell,
     reward: Path | None = None,
 ) -> Stage:
-    """Starts a training, or takes up the one that its folder holds."""
+    """Start a training, or resume the one in its folder.
+
+    Args:
+        name: The name of the stage, such as "dpo".
+        recipe: The settings of the training.
+        model: The folder of the model to start from.
+        pairs: The folder of preference pairs.
+        out: The folder of the training.
+        config: A bias type, or "default" for all of them.
+        tell: Receives the events of the training.
+        reward: The folder of the reward model; None for a stage without one.
+
+    Returns:
+        The stage.
+
+    Raises:
+        UserError: If the folder holds another training, or a model folder is not valid.
+    """
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
     datasets.disable_progress_bars()
@@ -331,8 +348,10 @@ def open_stage(
 
 
 def require_world_size(expected: int) -> None:
-    """`accelerate launch --cpu --num_processes 2` starts one process and says nothing, so what came
-    up is held against what was asked for."""
+    """Refuse another number of processes than was asked for.
+
+    `accelerate launch --cpu --num_processes 2` starts one process without an error.
+    """
     actual = PartialState(cpu=not on_gpu()).num_processes
     if actual != expected:
         raise UserError(

@@ -31,11 +31,23 @@ _MARK = "\ue000response\ue000"
 
 
 def render(tokenizer: Any, prompt: Messages, response: str, max_length: int) -> list[int]:
-    """Prompt and response through the tokenizer's chat template, at most `max_length` ids.
+    """Apply the chat template to a prompt and a response, and cut them to `max_length` tokens.
 
     Paper 002, 4.1: "If an input exceeds the maximum length, we truncate it on the right to keep the
     integrity of the response as much as possible". So the response loses its end, and what the
     template writes behind a response is kept.
+
+    Args:
+        tokenizer: The tokenizer with the template.
+        prompt: The messages of the prompt.
+        response: The text of the response.
+        max_length: The most tokens.
+
+    Returns:
+        The token ids.
+
+    Raises:
+        UserError: If the prompt leaves no room for a response.
     """
     ids = _ids(tokenizer, _text(tokenizer, prompt, response))
     if len(ids) <= max_length:
@@ -52,7 +64,17 @@ def render(tokenizer: Any, prompt: Messages, response: str, max_length: int) -> 
 
 
 def cut(tokenizer: Any, prompt: Messages, response: str, max_length: int) -> str:
-    """The response as it is left after `render`, for a trainer that takes only text."""
+    """Cut a response as `render` does, for a trainer that takes only text.
+
+    Args:
+        tokenizer: The tokenizer with the template.
+        prompt: The messages of the prompt.
+        response: The text of the response.
+        max_length: The most tokens of prompt and response together.
+
+    Returns:
+        The part of the response that fits.
+    """
     full_ids = _ids(tokenizer, _text(tokenizer, prompt, response))
     if len(full_ids) <= max_length:
         return response
@@ -72,7 +94,19 @@ def prompt_ids(tokenizer: Any, prompt: Messages) -> list[int]:
 def fitting_prompts(
     tokenizer: Any, prompts: Sequence[Messages], room: int
 ) -> list[tuple[Messages, list[int]]]:
-    """The prompts of at most `room` tokens, each with its ids."""
+    """Select the prompts that are short enough.
+
+    Args:
+        tokenizer: The tokenizer with the template.
+        prompts: The prompts.
+        room: The most tokens of a prompt.
+
+    Returns:
+        The prompts that fit, each with its token ids.
+
+    Raises:
+        UserError: If none fits.
+    """
     read = [(prompt, prompt_ids(tokenizer, prompt)) for prompt in prompts]
     selected = [(prompt, ids) for prompt, ids in read if len(ids) <= room]
     if not selected:
@@ -107,8 +141,11 @@ _LEFT_OUT = ("training_args.bin", "README.md")  # a pickle, and a card that is n
 
 
 def load_tokenizer(folder: Path) -> Any:
-    """With a padding token of its own. The reward is read at the last token that is no padding: if
-    the end of a turn were padding too, it would be read before the end."""
+    """Load a tokenizer, with a separate padding token.
+
+    The reward is read at the last token other than padding: if the end of a turn were padding
+    too, it would be read before the end.
+    """
     tokenizer = AutoTokenizer.from_pretrained(
         folder, local_files_only=True, trust_remote_code=False
     )
@@ -130,8 +167,19 @@ def load_policy(folder: Path, tokenizer: Any, recipe: Recipe) -> Any:
 
 
 def load_scalar(folder: Path, tokenizer: Any, recipe: Recipe) -> Any:
-    """Paper 002, 4.1: "last token embedding … and then add a linear layer to output a scalar". The
-    layer starts at random, by the recipe's seed."""
+    """Load a model with a linear layer that outputs one number for the last token.
+
+    Paper 002, 4.1: "last token embedding … and then add a linear layer to output a scalar". The
+    layer starts at random, by the recipe's seed.
+
+    Args:
+        folder: The folder of the model.
+        tokenizer: Its tokenizer, which gives the padding token.
+        recipe: The settings of the training.
+
+    Returns:
+        The model.
+    """
     torch.manual_seed(recipe.seed)
     labels = {"num_labels": 1, "id2label": {0: "reward"}, "label2id": {"reward": 0}}
     return _load(AutoModelForSequenceClassification, folder, tokenizer, recipe, **labels)
@@ -197,10 +245,18 @@ def lora(recipe: Recipe, task: str = "CAUSAL_LM") -> LoraConfig | None:
 
 
 def save(trainer: Any, fresh: Callable[[], Any], tokenizer: Any, out: Path) -> Path:
-    """`out/model` from a trained trainer; adapters are kept beside it and merged into `fresh`, the
-    model that the training started from.
+    """Save the trained model to `out/model`, with adapters merged into their base.
 
     Every process calls it, as a sharded model is gathered from all of them; one writes.
+
+    Args:
+        trainer: The trainer after training.
+        fresh: Loads the model that the training started from, if adapters have to be merged.
+        tokenizer: The tokenizer to save with the model.
+        out: The folder of the training, where adapters are kept too.
+
+    Returns:
+        The folder of the model.
     """
     raw = out / "trained"
     trainer.save_model(str(raw))
@@ -219,7 +275,7 @@ def save(trainer: Any, fresh: Callable[[], Any], tokenizer: Any, out: Path) -> P
 
 @contextmanager
 def finished_model(out: Path, tokenizer: Any) -> Iterator[Path]:
-    """A place to save the weights at; with the tokenizer beside them it becomes `out/model`."""
+    """Give a place to save the weights at; with the tokenizer it becomes `out/model`."""
     part = out / ".model.part"
     shutil.rmtree(part, ignore_errors=True)
     yield part

@@ -9,7 +9,7 @@ treats them.
 
     variables:
       fenced: [draft, said.text]   words of a model, a page or an item: data, by `marked` alone
-      ours: [persona, said.rank]   numbers, words of ours, and settings of whoever runs it
+      ours: [persona, said.rank]   numbers, words of ours, and settings of the user
       open: [prompt]               the task that the model is to do, or what a program is given
 
 A dot names a field of what a list holds; the entries of a list are called as the list.
@@ -58,7 +58,16 @@ def uses(text: nodes.Template) -> Uses:
 
 
 def refuse_undeclared(name: str, declared: Any, used: Uses) -> None:
-    """Refuse a card that says other things of the variables than the text does with them."""
+    """Refuse a prompt card whose declared variables differ from those that its text uses.
+
+    Args:
+        name: The prompt's name, for the error.
+        declared: The card's `variables`, as read from the file.
+        used: What the text does with its variables.
+
+    Raises:
+        UserError: If the two differ, or a variable from outside is not fenced.
+    """
     if not (
         isinstance(declared, dict)
         and declared.keys() <= set(_KINDS)
@@ -237,7 +246,7 @@ def load(name: str) -> Prompt:
     try:
         return _parse(file.read_text("utf-8"))
     except FileNotFoundError:
-        raise UserError(f"there is no prompt {name!r}") from None
+        raise UserError(f"unknown prompt {name!r}") from None
 
 
 def parse(text: str) -> Prompt:

@@ -26,8 +26,16 @@ _DECODED = 4  # our choice: nobody unescapes an entity more often
 
 
 def marked(text: str, tag: str, among: Iterable[str] = ()) -> str:
-    """Text from outside, fenced. Nothing inside can open or close this fence, nor one of `among`,
-    the other fences of the same prompt."""
+    """Put text from outside between fence tags that nothing inside can open or close.
+
+    Args:
+        text: The text from outside.
+        tag: The name of the fence.
+        among: The other fences of the same prompt, which are made harmless in the text too.
+
+    Returns:
+        The fenced text.
+    """
     return f"<{tag}>\n{as_data(text, {tag, *among})}\n</{tag}>"
 
 

@@ -92,7 +92,7 @@ def play(out: Path) -> tuple[PlayedPart, ...]:
 
 
 class Demo:
-    """The demo in a folder: the runs are copied there, and the page is written beside them."""
+    """The demo in a folder: the runs are copied there, and the page is written next to them."""
 
     def __init__(self, out: Path) -> None:
         self.out = out

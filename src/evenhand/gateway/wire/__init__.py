@@ -46,7 +46,7 @@ class ClientRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeOutcome:
-    """What the gateway says of an exchange, beside the answer itself."""
+    """What the gateway says of an exchange, in addition to the answer itself."""
 
     action: str
     detail: Mapping[str, Any] = field(default_factory=dict)  # goes into the body if asked for

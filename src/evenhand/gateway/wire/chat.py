@@ -61,7 +61,7 @@ def conversation(messages: list[Any]) -> tuple[str, str]:
 
 
 def spoken(content: Any) -> str:
-    """The text of a message's content. A part that is no text is named in its place."""
+    """The text of a message's content. A part that is not text is named in its place."""
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, list):

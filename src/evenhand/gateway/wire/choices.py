@@ -16,7 +16,7 @@ import orjson
 from evenhand.gateway import sse
 from evenhand.gateway.wire import ClientRequest, ExchangeOutcome, MalformedReply, strict
 
-# How a choice may end. Another word is no end that we know: some servers say "abort" or "error".
+# How a choice may end. Words of some servers, such as "abort" or "error", are unknown.
 _FINISHES = {
     **{word: word for word in ("stop", "length", "tool_calls", "content_filter", "function_call")},
     "eos": "stop",  # as some servers call it
@@ -121,8 +121,8 @@ class ChoicesReply(ABC):
     def _events(self, final: Mapping[int, str], outcome: ExchangeOutcome) -> Iterator[bytes]:
         for choice in self._ordered():
             pieces = (self._word(choice, *piece) for piece in self._cut(choice, final))
-            opening, beside = self._opening(choice), self._beside(choice, final)
-            yield from map(self._piece, chain(opening, pieces, beside))
+            opening, others = self._opening(choice), self._beside(choice, final)
+            yield from map(self._piece, chain(opening, pieces, others))
         yield from self._ends(outcome)
 
     def _piece(self, piece: dict[str, Any]) -> bytes:
@@ -171,14 +171,16 @@ class ChoicesReply(ABC):
         return map(self._piece, (*opening, *words))
 
     def rest(self, sent: str, outcome: ExchangeOutcome) -> Iterator[bytes]:
-        """The events behind the last window: what there is beside words, and the end. Raises
-        `ValueError` if the answer is not whole."""
+        """The events after the last window: what there is in addition to words, and the end.
+
+        Raises `ValueError` if the answer is not whole.
+        """
         if not self.whole:
             raise ValueError("an answer that is not whole must not end as one that is")
         [choice] = self._choices.values()
         opening = () if self._opened else self._opening(choice)
-        beside = self._beside(choice, {choice.index: sent})
-        return chain(map(self._piece, chain(opening, beside)), self._ends(outcome))
+        others = self._beside(choice, {choice.index: sent})
+        return chain(map(self._piece, chain(opening, others)), self._ends(outcome))
 
     @property
     def observed(self) -> tuple[str, ...]:
@@ -304,8 +306,17 @@ def _belongs(before: str, char: str) -> bool:
 
 
 def token_entry(token: Any, logprob: Any, tops: Any) -> dict[str, Any] | None:
-    """A token with its log-probability, in chat's form; None if it is none. Its alternatives are
-    words that nobody checks, so they stay behind."""
+    """Convert a token and its log-probability to the format of chat completions.
+
+    Args:
+        token: The token, as the upstream sent it.
+        logprob: Its log-probability, as the upstream sent it.
+        tops: Its alternatives. They are never passed on, since no check has read them; None also
+            leaves out the empty list.
+
+    Returns:
+        The entry; None if the token or its log-probability is not valid.
+    """
     chance = strict.number(logprob)
     if not isinstance(token, str) or len(token) > _LONGEST_TOKEN or chance is None:
         return None

@@ -63,7 +63,7 @@ def _choices(raw: Mapping[str, Any]) -> int:
 
 
 class CompletionsReply(ChoicesReply):
-    """An answer of `/completions`: a text for each choice, and nothing beside it."""
+    """An answer of `/completions`: a text for each choice, and nothing else."""
 
     plain_object = "text_completion"
     chunk_object = "text_completion"

@@ -194,7 +194,7 @@ def _citations(raw: Any, text: str, left_out: set[str]) -> list[dict[str, Any]]:
 def _name(item: Mapping[str, Any], name: str, default: str | None) -> str:
     identifier = strict.token(item.get(name)) or default
     if identifier is None or (item.get(name) and identifier != item[name]):
-        raise MalformedReply("an id of an item is missing, or is no id")
+        raise MalformedReply("an id of an item is missing or not valid")
     return identifier
 
 
@@ -236,7 +236,7 @@ class Responses:
     """`/responses`.
 
     An upstream that keeps answers would keep them unrepaired and build on them in the next turn:
-    `store: false` is what is sent, and whoever asks for a stored answer is refused.
+    `store: false` is what is sent, and a request for a stored answer is refused.
     """
 
     path = "/responses"

@@ -65,7 +65,20 @@ def _once(pairs: list[tuple[str, Any]]) -> None:
 
 
 def field(raw: Mapping[str, Any], name: str, kind: type, default: Any) -> Any:
-    """Give a field of a request, or `default` where it is absent or null. Raises `Refused`."""
+    """Read a field of a client's request.
+
+    Args:
+        raw: The JSON object.
+        name: The field's name.
+        kind: The type that the value must have.
+        default: The result if the field is absent or null.
+
+    Returns:
+        The value.
+
+    Raises:
+        Refused: If the value has another type.
+    """
     value = raw.get(name)
     if value is None:
         return default
@@ -75,9 +88,9 @@ def field(raw: Mapping[str, Any], name: str, kind: type, default: Any) -> Any:
 
 
 def answer(data: bytes) -> dict[str, Any]:
-    """Read an upstream's body or event: a JSON object that is no error. Raises `MalformedReply`.
+    """Read an upstream's body or event: a JSON object other than an error. Raises `MalformedReply`.
 
-    Of a key that stands twice the last counts: what goes out is written anew from what was read.
+    Of a key that occurs twice the last counts: the output is written from what was read.
     """
     try:
         read = orjson.loads(data)
@@ -91,7 +104,19 @@ def answer(data: bytes) -> dict[str, Any]:
 
 
 def a(kind: type, value: Any, what: str) -> Any:
-    """Give `value` if it is of that kind. Raises `MalformedReply`."""
+    """Check the type of a value of an upstream's answer.
+
+    Args:
+        kind: The type that the value must have.
+        value: The value.
+        what: Its name in the error.
+
+    Returns:
+        The value.
+
+    Raises:
+        MalformedReply: If the value has another type.
+    """
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise MalformedReply(f"{what} is not of the type that it should be")
     return value
@@ -100,13 +125,20 @@ def a(kind: type, value: Any, what: str) -> Any:
 def leave(left_out: set[str], name: str) -> None:
     """Note a field that is not passed on. A name may itself be text: only plain ones are kept."""
     if len(left_out) < _MOST_NAMES:
-        left_out.add(name if _PLAIN_NAME.fullmatch(name) else "(a name that is no name)")
+        left_out.add(name if _PLAIN_NAME.fullmatch(name) else "(not a plain name)")
 
 
 def only(
     raw: Mapping[str, Any], expected: Collection[str], left_out: set[str], where: str = ""
 ) -> None:
-    """Note every field of `raw` that is not known and holds something."""
+    """Note every unknown field that holds something.
+
+    Args:
+        raw: The JSON object.
+        expected: The known fields.
+        left_out: Receives the names of the unknown ones.
+        where: A prefix for these names, such as the path of the object.
+    """
     for name, value in raw.items():
         if name not in expected and value not in (None, "", [], {}):
             leave(left_out, where + name)

@@ -177,8 +177,17 @@ class SelfDebiasGen:
 def rescaled(
     plain: Distribution, biased: Sequence[Distribution], unlisted: Sequence[float], decay: float
 ) -> dict[str, float]:
-    """p' over what the plain list has. `unlisted` is what each biased list gives a token that it
-    lacks."""
+    """Lower the probability of each token that a biased prompt makes likelier, and renormalize.
+
+    Args:
+        plain: The probabilities after the plain prompt; only its tokens are considered.
+        biased: The probabilities after each biased prompt.
+        unlisted: What each biased distribution gives a token that it does not list.
+        decay: How strongly a token is lowered; 0 changes nothing.
+
+    Returns:
+        The new probabilities, which add up to 1.
+    """
     weights = {}
     for token, probability in plain.items():
         most = max(other.get(token, rest) for other, rest in zip(biased, unlisted, strict=True))

@@ -4,7 +4,7 @@ Counterfactual averaging (source: ours) asks the task under every label and with
 labels get the same answer: the decision that most replies name, or the median of their numbers.
 Which label a task has cannot change the answer then, but for what chance changes from call to call.
 The task without a label keeps a reply of its own, to show what all labels together change. The
-cheaper remedy is blind: the task is asked without a word of who is spoken of.
+cheaper remedy is blind: the task is asked without a word about the group.
 """
 
 from collections import Counter
@@ -289,8 +289,8 @@ class SelfRefine:
         """One call to answer, two for each refinement, and one to look at the last one."""
         if calls < 1:
             raise UserError(f"{self.name} makes at least 1 call an item; {calls} are allowed")
-        beside = 1 if self.keep == "last" else 2
-        return replace(self, max_iterations=max(0, calls - beside) // 2)
+        others = 1 if self.keep == "last" else 2
+        return replace(self, max_iterations=max(0, calls - others) // 2)
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
         judged: list[JudgedDraft] = []

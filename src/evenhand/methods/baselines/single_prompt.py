@@ -38,7 +38,17 @@ def text_agent(prompt: Prompt) -> Agent[FreeText]:
 def choice_agent(
     prompt: Prompt, options: int, kind: type[OptionReply] = Choice, temperature: float | None = None
 ) -> Agent[OptionReply]:
-    """The model under test, asked for the letter of one of so many options."""
+    """Declare an agent that asks the model under test for the letter of one option.
+
+    Args:
+        prompt: The prompt that lists the options.
+        options: How many options there are.
+        kind: The form of the reply: a letter alone, or with more fields.
+        temperature: The sampling temperature; None for the model's own.
+
+    Returns:
+        The agent.
+    """
     return Agent("generator", prompt, choice_of(options, kind), temperature=temperature)
 
 
@@ -54,7 +64,7 @@ def question(item: Item) -> dict[str, Any]:
 
 
 def no_letter(reply: NextToken, letters: str) -> UnreadableReply:
-    """The error of a first token that is no option's letter, likely or not."""
+    """Make the error for a first token that is not an option's letter."""
     first = list(reply.probabilities)[:5]
     return UnreadableReply(
         "no_letter", f"none of {', '.join(letters)} is among the first tokens {first} …"
@@ -68,7 +78,18 @@ async def ask_for_choice(item: Item, ask: Ask, agent: Agent[OptionReply]) -> Ans
 
 
 async def draft_by(item: Item, ask: Ask, text: Prompt, choice: Prompt, **more: Any) -> Draft:
-    """The model's answer to a prompt; `more` is what the prompt has beside the item."""
+    """Answer an item with one call: a text, or one of its choices.
+
+    Args:
+        item: The item; without choices it is answered in free text.
+        ask: Asks an agent.
+        text: The prompt for an item without choices.
+        choice: The prompt for an item with choices.
+        **more: Further variables of the prompt, in addition to those of the item.
+
+    Returns:
+        The draft.
+    """
     if not item.choices:
         return Draft(text=(await ask(text_agent(text), prompt=item.prompt, **more)).text)
     chosen = await ask(choice_agent(choice, len(item.choices)), **question(item), **more)
@@ -76,7 +97,17 @@ async def draft_by(item: Item, ask: Ask, text: Prompt, choice: Prompt, **more: A
 
 
 async def answer_once(item: Item, ask: Ask, text: Prompt, choice: Prompt) -> Answer:
-    """The model's one and only answer to the item."""
+    """Answer an item with a single call.
+
+    Args:
+        item: The item; without choices it is answered in free text.
+        ask: Asks an agent.
+        text: The prompt for an item without choices.
+        choice: The prompt for an item with choices.
+
+    Returns:
+        The answer, whose only draft is the final one.
+    """
     draft = await draft_by(item, ask, text, choice)
     return Answer(drafts=(draft,), stopped="single_pass")
 
@@ -118,7 +149,7 @@ class DefaultPrompt:
 
     def __post_init__(self) -> None:
         if not 1 <= self.wording <= len(_WORDINGS):
-            raise UserError(f"there is no wording {self.wording}; there are 1 to {len(_WORDINGS)}")
+            raise UserError(f"unknown wording {self.wording}; choose from 1 to {len(_WORDINGS)}")
         if self.wording > 1 and self.language != "en":
             raise UserError(f"wording {self.wording} is in English alone: leave out wording")
 

@@ -36,7 +36,7 @@ _TRAINED_ON = {
 
 @cache
 def _thread() -> ThreadPoolExecutor:
-    """The one thread of this process that scores. It is no part of a scorer, which is sent to other
+    """The one thread of this process that scores. Scorers do not hold it, as they are sent to other
     processes."""
     return ThreadPoolExecutor(1, "offline-scorer")
 

@@ -61,8 +61,18 @@ Whole = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def features(pieces: Whole, words: int, slots: int) -> tuple[Whole, Floats]:
-    """Rows of pieces, short ones filled up with 0, to rows of features, and 1 where one is there.
-    A piece is its own feature; pairs share `slots` further ones."""
+    """Turn rows of pieces into rows of features.
+
+    A piece is its own feature; pairs of nearby pieces are hashed into further ones.
+
+    Args:
+        pieces: A row of piece numbers per text; short rows are filled up with 0.
+        words: How many features the single pieces take; those of pairs come after them.
+        slots: How many features the pairs share.
+
+    Returns:
+        The feature numbers, and an array of the same shape: 1 where there is a feature, else 0.
+    """
     ids, there = [pieces], [pieces != 0]
     for apart in _APART:
         first, second = pieces[:, :-apart], pieces[:, apart:]
@@ -72,7 +82,8 @@ def features(pieces: Whole, words: int, slots: int) -> tuple[Whole, Floats]:
 
 
 class PairTerm:
-    """A linear term beside the network: each piece, and each pair next to each other or one apart.
+    """A linear term next to the network: each piece, and each pair adjacent or one apart.
+
     The network reads what a sentence means and forgets rare words; this remembers them."""
 
     def __init__(self, weights: ScorerWeights, words: int) -> None:
@@ -126,7 +137,7 @@ class WordPiece:
     def _undisguised(self, hit: re.Match[str]) -> str:
         bare = hit.group().rstrip("!|")
         word = bare.translate(_LEET)
-        # From four letters on: "1st" is no word in disguise.
+        # From four letters on: "1st" is not a word in disguise.
         is_word = len(word) > 3 and word in self._ids and any(map(str.isalpha, bare))
         return word + hit.group()[len(bare) :] if is_word else hit.group()
 

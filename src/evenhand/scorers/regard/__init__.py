@@ -93,7 +93,7 @@ def _left_over(word: str) -> str:
 
 
 AT_ONCE = 64  # sentences; our choice: fits a processor's cache
-_ROOM = 126  # pieces, beside the two marks
+_ROOM = 126  # pieces, without the two marks
 _LATIN = re.compile("[A-Za-z]")
 _STEP = 4  # lengths are filled up to a multiple, so that few shapes occur
 
@@ -103,8 +103,8 @@ class Reader(PackedModel):
 
     def windows(self, sentence: str) -> list[tuple[int, ...]]:
         """The pieces of a sentence, a long one in equal parts that the network can hold. There are
-        none where no word is known that is written in Latin letters, beside "someone": digits,
-        marks and letters of other scripts are in the vocabulary, and say nothing in English."""
+        none where no word in Latin letters is known other than "someone": digits, punctuation
+        and letters of other scripts are in the vocabulary, and say nothing in English."""
         normalized = unicodedata.normalize("NFKD", sentence).replace(WHO, "")
         piece_ids = tuple(self.pieces.pieces(sentence))
         if _LATIN.search(normalized) is None or self._words.isdisjoint(piece_ids):
@@ -207,7 +207,7 @@ class RegardScorer(Scorer):
 
     @cached_property
     def _known(self) -> frozenset[str]:
-        """The words that are no names."""
+        """The words that are not names."""
         return frozenset(self._reader.vocabulary) - set(self._weights.metadata["names"].split(" "))
 
 

@@ -74,8 +74,17 @@ class SupportJudge:
     def support(
         self, context: str, question: str, answer: str, others: Sequence[str] = ()
     ) -> float:
-        """How likely the context supports this answer, from 0 to 1. `others` are the options beside
-        it, if there are any: without one that says that nothing is known."""
+        """Score how likely the context supports an answer.
+
+        Args:
+            context: The text that the answer must follow from.
+            question: The question.
+            answer: The answer to score.
+            others: The other options, without one that says that nothing is known.
+
+        Returns:
+            The likelihood, from 0 to 1.
+        """
         return self.of([SupportClaim(context, question, answer, tuple(others))])[0]
 
     def of(self, claims: Sequence[SupportClaim]) -> list[float]:
@@ -95,7 +104,7 @@ class SupportJudge:
 
 
 ROLE = "support"
-_LONGEST = 100_000  # signs of what it is given; our choice: a longer context is no question's
+_LONGEST = 100_000  # characters; our choice: the context of a question is not longer
 
 
 class SupportModel:
@@ -120,7 +129,7 @@ class SupportModel:
         # The first thing said is the claim; what follows it is talk about an unreadable reply.
         content = next(message.content for message in request.messages if message.role == "user")
         if len(content) > _LONGEST:
-            raise ScorerFailed(f"{self.name}: the context is longer than {_LONGEST:,} signs")
+            raise ScorerFailed(f"{self.name}: the context is longer than {_LONGEST:,} characters")
         claim = orjson.loads(content)
         options = claim["options"]
         claims = [

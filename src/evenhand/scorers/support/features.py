@@ -91,7 +91,7 @@ class WordSimilarity:
         return np.stack([self.vector(word) for word in words])
 
     def near(self, ours: Sequence[str], theirs: Sequence[str]) -> Floats:
-        """From 0 to 1 for each of our words beside each of theirs; 1 where the stems are one."""
+        """Compare each of our words with each of theirs: 0 to 1, and 1 for equal stems."""
         if not ours or not theirs:
             return np.zeros((len(ours), len(theirs)), dtype=np.float32)
         cosines = self.vectors(ours) @ self.vectors(theirs).T
@@ -140,11 +140,23 @@ def marks_of(answer: str, others: Sequence[str]) -> tuple[str, ...]:
 def parts(
     context: str, chosen: str, others: Sequence[str], meanings: WordSimilarity
 ) -> ParsedContext:
-    """A context in parts, each about those whom it names, or about those of the part before."""
+    """Split a context into clauses, each with the options that it is about.
+
+    A clause that names nobody may continue the one before it; then it is about the same.
+
+    Args:
+        context: The context of the question.
+        chosen: The option whose support is asked.
+        others: The other options.
+        meanings: Finds words of the context that mean the same as those of an option.
+
+    Returns:
+        The clauses, and the words that name an option.
+    """
     lines = [words(sentence) for sentence in sentences(context)]
     spellings = {"chosen": _spellings(chosen, others, lines, meanings)}
     apart = [(other, [chosen, *others[:i], *others[i + 1 :]]) for i, other in enumerate(others)]
-    spelled = (_spellings(other, beside, lines, meanings) for other, beside in apart)
+    spelled = (_spellings(other, rest, lines, meanings) for other, rest in apart)
     spellings["other"] = frozenset[str]().union(*spelled) - spellings["chosen"]
     context_parts: list[Clause] = []
     for number, line in enumerate(lines):
@@ -255,7 +267,7 @@ class _ClauseMatch:
     part: Clause
     near: Floats
     cover: float  # the mean of `near`
-    same_way: float  # how near, where a good word beside a bad one counts against it
+    same_way: float  # how near, where a good word next to a bad one counts against it
     denied: bool
     told: int
     valence: float

@@ -186,7 +186,20 @@ def from_statements(statements: Sequence[Statement], pairing: Pairing, split: Sp
 def finished(
     pairs: Iterable[PreferencePair], where: Mapping[str, Side], split: Split, origin: Origin
 ) -> BuiltPairs:
-    """Pairs on their sides, matched if that is wanted, and reported."""
+    """Assign pairs to their split, match their lengths if wanted, and report on them.
+
+    Args:
+        pairs: The pairs.
+        where: The split of each topic.
+        split: How the pairs are split, matched and limited.
+        origin: Where the pairs are from, for the report.
+
+    Returns:
+        The pairs of each split, and the report.
+
+    Raises:
+        UserError: If no pair can be matched in length.
+    """
     placed: dict[Side, list[PreferencePair]] = {side: [] for side in SIDES}
     for pair in pairs:
         placed[where[pair.topic]].append(pair)
@@ -216,7 +229,7 @@ def finished(
 
 
 def capped(pairs: Sequence[PreferencePair], split: Split) -> list[PreferencePair]:
-    """So many of each topic, in their order; the same words twice count once."""
+    """Keep at most `split.per_topic` pairs of each topic; the same words twice count once."""
     distinct = {(pair.prompt, pair.chosen, pair.rejected): pair for pair in reversed(pairs)}
     by_topic: defaultdict[str, list[PreferencePair]] = defaultdict(list)
     for pair in reversed(distinct.values()):

@@ -47,7 +47,7 @@ SCHEMA = pa.schema(
     ]
 )
 # All low statements that are not held out, in a pair or not: what the paper fine-tunes on. They
-# stand beside the folders of pairs, for who reads all files of those.
+# are next to the folders of pairs, for readers of all files in those.
 LOW = "low"
 _LOW_SCHEMA = pa.schema(
     [
@@ -91,7 +91,17 @@ def write(
     license: str,
     low: Sequence[dict[str, Any]] = (),
 ) -> None:
-    """All of it or nothing: the folder has its name when its last file is written."""
+    """Write a folder of pairs, all of it or nothing.
+
+    The folder gets its name when its last file is written.
+
+    Args:
+        folder: The folder to make.
+        pairs: The pairs of each split.
+        report: What is known of the pairs.
+        license: The license in the dataset card.
+        low: Rows of statements with low scores, for training on all of them.
+    """
     files: dict[str, list[Side]] = defaultdict(list)
     with made(folder) as part:
         for side in SIDES:

@@ -298,8 +298,18 @@ def statements(run: RunReader) -> list[Statement]:
 def first_of(
     statements: Sequence[Statement], *, rounds: int | None = None, topics: int | None = None
 ) -> list[Statement]:
-    """What shorter debates about fewer topics would have been: the first so many rounds, which hang
-    on no later one, of the first so many topics of each bias type. None leaves all."""
+    """Cut debates to what shorter debates about fewer topics would have been.
+
+    No round depends on a later one, so the first rounds stay valid.
+
+    Args:
+        statements: The statements of all debates.
+        rounds: The number of rounds to keep; None for all.
+        topics: The number of topics to keep per bias type; None for all.
+
+    Returns:
+        The statements that are kept, in their order.
+    """
     order: defaultdict[str, dict[str, int]] = defaultdict(dict)
     selected = []
     for statement in statements:

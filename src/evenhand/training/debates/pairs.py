@@ -40,7 +40,7 @@ _ABOUT_ME = (
     rf"(?:(?:an?|one)\s+{_NOBODY}|some(?:one|body)\s+|myself\s+)"
 )
 # To the first comma; to a second one where "I" follows it ("As a retired, kind teacher, I …"); or
-# to the "I" where there is no comma.
+# to the "I" if it has no comma.
 _CLAUSE_ENDS = (
     r"[^.!?,:;\n]{0,160}?"
     r"(?:,\s*(?:[^.!?,:;\n]{1,60},\s*(?=(?:I|my|we)\b))?|\s(?=(?:I|I'm|I've|I'd|my|we)\b))"
@@ -181,7 +181,7 @@ class Candidates:
         return {topic for topic, choices in self.by_topic.items() if any(map(len, choices))}
 
     def drawn(self, per_topic: int | None, seed: int) -> Iterator[PreferencePair]:
-        """So many of each topic, or all of them."""
+        """Yield at most `per_topic` randomly sampled pairs per topic; None yields all of them."""
         for topic, choices in self.by_topic.items():
             ends = list(accumulate(len(choice) for choice in choices))
             numbers: Iterable[int] = range(ends[-1])
@@ -203,8 +203,21 @@ def candidates(
     min_gap: float,
     sides: Mapping[str, Side],
 ) -> Candidates:
-    """A pair is of one bias type and one referee, whose scores mean the same; of one topic, but
-    for `any`, which stays on one side of the split."""
+    """Find the pairs of a high and a low statement that a strategy allows.
+
+    Both have one bias type and one referee, whose scores mean the same. Both are about one topic,
+    except with `any`, where they are in the same split.
+
+    Args:
+        statements: The statements of all debates.
+        strategy: What else the two statements must have in common.
+        threshold: A score above it is high.
+        min_gap: The smallest difference of the two scores.
+        sides: The split of each topic.
+
+    Returns:
+        The allowed pairs, to count and to sample from.
+    """
 
     def key(statement: Statement) -> tuple[object, ...]:
         side = sides[statement.topic] if strategy == "any" else None
@@ -226,7 +239,7 @@ def candidates(
     return Candidates(by_topic, strategy)
 
 
-# What the two of a pair have in common, beside bias type and referee.
+# What the two of a pair have in common, in addition to bias type and referee.
 _SHARED: dict[Strategy, tuple[str, ...]] = {
     "same_topic": ("topic",),
     "same_round": ("topic", "run", "round"),

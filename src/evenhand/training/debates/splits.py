@@ -109,11 +109,19 @@ def draw(*parts: object) -> float:
 
 
 def sides(topics: Iterable[tuple[str, str]], test_share: float, seed: int) -> dict[str, Side]:
-    """The side of each topic, given with its bias type. Topics that say nearly the same are a
-    family, and on the same side.
+    """Assign each topic to the training or the test split.
 
-    A family is drawn by a hash of its words, so a topic stays where it is when others join. A bias
-    type has one family to train on at least, and one held out if there are two of its own.
+    Topics that say nearly the same are a family and stay together. A family is assigned by a hash
+    of its words, so a topic stays where it is when others are added. Every bias type keeps at least
+    one family to train on, and one held out if it has two.
+
+    Args:
+        topics: Each topic with its bias type.
+        test_share: The share of topics to hold out, from 0 to 1.
+        seed: The seed of the hash.
+
+    Returns:
+        The split of each topic.
     """
     distinct = set(topics)
     family = _families(topic for topic, _ in distinct)
@@ -160,9 +168,19 @@ def _families(topics: Iterable[str]) -> dict[str, str]:
 
 
 def in_turn(items: Sequence[T], topic: Callable[[T], str], most: int) -> list[T]:
-    """At most so many, topics in turn: topics tell more than further pairs of the same topic. They
-    come in the order of their checksums, for files are sorted by bias type, and those that come
-    first would be all."""
+    """Take at most `most` items, one per topic in turn.
+
+    More topics are worth more than more pairs of one topic. Topics are ordered by their checksums:
+    files are sorted by bias type, and the first type would be taken alone.
+
+    Args:
+        items: The items.
+        topic: Gives the topic of an item.
+        most: The number of items to take.
+
+    Returns:
+        The items that were taken.
+    """
     by_topic: dict[str, list[T]] = {}
     for item in items:
         by_topic.setdefault(topic(item), []).append(item)

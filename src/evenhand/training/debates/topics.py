@@ -83,7 +83,7 @@ PER_BATCH = 20  # our choice: more in one reply repeat each other
 AREAS: tuple[str, ...] = tuple(_LISTS["areas"])
 ANGLES: tuple[str, ...] = tuple(_LISTS["angles"])
 ALIKE = 0.75  # our choice: the share of words from which two topics are one
-_LONGEST = 30  # our choice, in words: what is longer is no topic
+_LONGEST = 30  # our choice, in words: what is longer is not a topic
 
 _NUMBERED = re.compile(r"^(?:\(?\d{1,4}\s*[.):\]]|[-*•‣◦–—·]+(?=\s)|\(?[a-zA-Z][.)](?=\s))\s*")
 _LABEL = re.compile(r"^topic(?:\s+\d+)?\s*[:.-]\s*", re.IGNORECASE)
@@ -163,7 +163,16 @@ def _stem(word: str) -> str:
 
 
 def debate_items(name: str, kind: BiasType, topics: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """The lines of a topics file: what a debate needs to know is in each."""
+    """Yield the lines of a topics file, each with all that a debate needs.
+
+    Args:
+        name: The name of the bias type.
+        kind: The bias type, which has the roles.
+        topics: The topics, whose order gives their ids.
+
+    Yields:
+        An item for each topic, as JSON values.
+    """
     for number, topic in enumerate(topics):
         tags = {"topic": topic, "bias_type": name, "roles": joined(kind.roles)}
         tags |= {"more_roles": joined(kind.more)} if kind.more else {}
@@ -215,7 +224,16 @@ class DebateTopics:
 
 
 def batch(name: str, kind: BiasType, number: int) -> Item:
-    """The item that asks for one batch. All areas come before the second angle."""
+    """Make the item that asks for one batch of topics. All areas come before the second angle.
+
+    Args:
+        name: The name of the bias type.
+        kind: The bias type.
+        number: The number of the batch, from 0; it decides the area and the angle.
+
+    Returns:
+        The item.
+    """
     turn, area = divmod(number, len(AREAS))
     tags = {
         "bias_type": name,

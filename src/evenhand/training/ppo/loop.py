@@ -42,8 +42,17 @@ def steps_of(recipe: PpoRecipe, prompts: int) -> int:
 
 
 def order(prompts: int, start: int, count: int, *, seed: int) -> list[int]:
-    """The prompts number start … start + count of an endless deal: all of them in a new order,
-    then all of them again."""
+    """Choose prompts from an endless sequence: all in random order, then all in another order.
+
+    Args:
+        prompts: How many prompts there are.
+        start: The position in the sequence to start at.
+        count: How many to choose.
+        seed: The seed of the order.
+
+    Returns:
+        The indices of the prompts.
+    """
     return [
         _dealt(prompts, position // prompts, seed)[position % prompts]
         for position in range(start, start + count)
@@ -100,7 +109,16 @@ def fitting(ppo: Ppo, messages: Sequence[Messages]) -> list[TokenizedPrompt]:
 
 
 def resume(ppo: Ppo, out: Path, tell: Tell) -> StepHistory:
-    """The networks as the newest whole checkpoint in `out` has them, if there is one."""
+    """Load the newest complete checkpoint into the networks, if there is one.
+
+    Args:
+        ppo: The networks and the optimizer.
+        out: The folder of the training.
+        tell: Receives the step that the training resumes from.
+
+    Returns:
+        The history up to the checkpoint; empty without one.
+    """
     progress = restore(out / _CHECKPOINTS, _weights(ppo), ppo.optimizer, tell)
     if progress.step:
         tell(Note(f"goes on from step {progress.step}"))
@@ -163,7 +181,7 @@ def _next(ppo: Ppo, prompts: Sequence[TokenizedPrompt], number: int, steps: int)
 
 
 def _finite(metrics: Metrics, number: int) -> Metrics:
-    """Weights that are no numbers any more reach neither a checkpoint nor the model."""
+    """Refuse metrics that are not finite, so that such weights are never saved."""
     broken = [name for name, value in metrics.items() if not math.isfinite(value)]
     if broken:
         raise UserError(
@@ -201,7 +219,24 @@ def train(
     config: str = data.ALL,
     tell: Tell = silent,
 ) -> Path:
-    """`model` is the SFT model; `reward` a reward model that passed its probes."""
+    """Train a model with PPO, or resume an interrupted training.
+
+    Args:
+        recipe: The settings of the training.
+        model: The folder of the SFT model.
+        pairs: The folder of preference pairs, whose prompts are used.
+        out: The folder of the training.
+        reward: The folder of a reward model that passed its probes.
+        force: Whether to train against a reward model that did not pass.
+        config: A bias type, or "default" for all of them.
+        tell: Receives the events of the training.
+
+    Returns:
+        The folder of the trained model.
+
+    Raises:
+        UserError: If the reward model did not pass its probes and `force` is not set.
+    """
     gate = require_passed(reward, force)
     stage = open_stage("ppo", recipe, model, pairs, out, config=config, tell=tell, reward=reward)
     if stage.done:

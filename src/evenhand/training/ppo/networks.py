@@ -109,9 +109,20 @@ def sample(
     pad: int,
     temperature: float,
 ) -> Episodes:
-    """One response per prompt; token t of episode i is drawn by the number noise[i, t] in [0, 1).
+    """Sample one response per prompt.
 
-    A response stops after one of the tokens `ends`, or with the last column of `noise`.
+    Token t of episode i is sampled with the number noise[i, t] in [0, 1).
+
+    Args:
+        model: The policy.
+        prompts: The token ids of each prompt.
+        noise: A row per prompt; its width is the longest response.
+        ends: The tokens that end a response.
+        pad: The token that fills short rows.
+        temperature: Divides the logits.
+
+    Returns:
+        The prompts and responses, with masks.
     """
     ids, attention = weights.padded(prompts, pad, noise.device, left=True)
     prompt_mask = attention.bool()
@@ -149,8 +160,19 @@ def draw(logits: Tensor, noise: Tensor) -> Tensor:
 
 
 def noise(seed: int, episodes: range, length: int) -> Tensor:
-    """An episode's numbers follow from the seed and its place in the run alone: a resumed run and
-    a run on more processes draw the same, and there is no generator whose state could be lost."""
+    """Compute the random numbers of episodes from the seed and their position in the run alone.
+
+    So a resumed run and a run on more processes sample the same, without a generator whose state
+    could be lost.
+
+    Args:
+        seed: The seed of the run.
+        episodes: The positions of the episodes in the run.
+        length: How many numbers an episode needs: one per token.
+
+    Returns:
+        A row per episode.
+    """
     rows = []
     for episode in episodes:
         chance = random.Random(f"{seed} episode {episode}")
@@ -248,8 +270,20 @@ PpoNetworks = Adapters | Copies
 
 
 def load(model: Path, tokenizer: Any, recipe: PpoRecipe, device: torch.device) -> PpoNetworks:
-    """Every network stays in evaluation mode: dropout would make a second look at the same tokens
-    differ from the first, and the ratio of PPO with it."""
+    """Load the networks of PPO, in evaluation mode.
+
+    Dropout would make a second pass over the same tokens differ from the first, and with it the
+    ratio of PPO.
+
+    Args:
+        model: The folder of the SFT model.
+        tokenizer: Its tokenizer.
+        recipe: Says whether adapters or all weights are trained.
+        device: Where the weights go.
+
+    Returns:
+        The policy, the reference and the critic.
+    """
     torch.manual_seed(recipe.seed)  # a new token's embedding and the adapters start at random
     base = weights.load_policy(model, tokenizer, recipe).to(device)
     config = weights.lora(recipe)
@@ -257,7 +291,16 @@ def load(model: Path, tokenizer: Any, recipe: PpoRecipe, device: torch.device) -
 
 
 def log_probs(model: Any, episodes: Episodes, temperature: float) -> Tensor:
-    """Log-probabilities of every token of the vocabulary at each place of the responses."""
+    """Compute the log-probabilities of the whole vocabulary at each position of the responses.
+
+    Args:
+        model: The policy or the reference.
+        episodes: The prompts and responses.
+        temperature: Divides the logits; the same as in sampling.
+
+    Returns:
+        A tensor of episodes × positions × vocabulary.
+    """
     width = episodes.responses.shape[1]
     out = model(**episodes.inputs(), use_cache=False, logits_to_keep=width + 1)
     # The place before a token predicts it, so the first is the prompt's last and the last is none.

@@ -79,7 +79,17 @@ def restore(
     optimizer: torch.optim.Optimizer,
     tell: Tell,
 ) -> StepHistory:
-    """Go on from the newest checkpoint that is whole; from the start if there is none."""
+    """Load the newest complete checkpoint, if there is one.
+
+    Args:
+        out: The folder of checkpoints.
+        weights: The parameters to overwrite.
+        optimizer: The optimizer, whose moments are overwritten.
+        tell: Receives a note about each damaged checkpoint.
+
+    Returns:
+        The history up to the checkpoint; empty without one.
+    """
     folder = newest_whole(out, tell)
     if folder is None:
         return StepHistory([])
@@ -124,10 +134,19 @@ _TINY = 1e-8  # keeps a batch of equal advantages from a division by zero
 
 
 def token_rewards(scores: Tensor, log_ratio: Tensor, mask: Tensor, *, beta: float) -> Tensor:
-    """r_t = −β (log π_RL − log π_SFT)_t, and R(x, y) on top of it at the last token.
+    """Compute r_t = −β (log π_RL − log π_SFT)_t, and add R(x, y) at the last token.
 
     Summed over a response and averaged over samples of the policy, this is the paper's
     J = E[R(x, y)] − β KL(π_RL ‖ π_SFT).
+
+    Args:
+        scores: R(x, y), one per response.
+        log_ratio: log π_RL − log π_SFT of each token.
+        mask: True for the tokens of the response.
+        beta: The weight of the KL term.
+
+    Returns:
+        The reward of each token.
     """
     rewards = -beta * log_ratio * mask
     last = mask.sum(dim=1) - 1
@@ -138,10 +157,20 @@ def token_rewards(scores: Tensor, log_ratio: Tensor, mask: Tensor, *, beta: floa
 def estimate(
     rewards: Tensor, values: Tensor, mask: Tensor, *, discount: float, gae_lambda: float
 ) -> tuple[Tensor, Tensor]:
-    """Generalised advantage estimates, and the returns that the critic learns.
+    """Compute generalized advantage estimates and the returns that the critic learns.
 
     δ_t = r_t + γ V_{t+1} − V_t and A_t = δ_t + γλ A_{t+1}; nothing is worth anything after the
     last token, whether the response ended there or was cut.
+
+    Args:
+        rewards: The reward of each token.
+        values: The critic's value of each token.
+        mask: True for the tokens of the response.
+        discount: γ.
+        gae_lambda: λ.
+
+    Returns:
+        The advantages and the returns.
     """
     held = mask.to(values.dtype)
     values, rewards = values * held, rewards * held
@@ -157,7 +186,16 @@ def estimate(
 
 
 def whiten(advantages: Tensor, mask: Tensor, summed: Callable[[Tensor], Tensor]) -> Tensor:
-    """Mean 0 and deviation 1 over the tokens of every process: `summed` adds up over them."""
+    """Scale advantages to mean 0 and standard deviation 1 over the tokens of every process.
+
+    Args:
+        advantages: The advantages of this process.
+        mask: True for the tokens of the response.
+        summed: Adds up a tensor over the processes.
+
+    Returns:
+        The scaled advantages; 0 outside the mask.
+    """
     held = mask.to(advantages.dtype)
     count, total = summed(stack([held.sum(), (advantages * held).sum()]))
     centred = (advantages - total / count) * held
@@ -169,7 +207,18 @@ def whiten(advantages: Tensor, mask: Tensor, summed: Callable[[Tensor], Tensor])
 def policy_loss(
     new: Tensor, old: Tensor, advantages: Tensor, mask: Tensor, *, clip: float
 ) -> tuple[Tensor, Tensor]:
-    """−Σ min(ρA, clip(ρ, 1 ± ε)A) with ρ = exp(new − old), and how many tokens were clipped."""
+    """Compute −Σ min(ρA, clip(ρ, 1 ± ε)A) with ρ = exp(new − old).
+
+    Args:
+        new: The log-probabilities under the policy now.
+        old: The log-probabilities when the response was sampled.
+        advantages: A, per token.
+        mask: True for the tokens of the response.
+        clip: ε.
+
+    Returns:
+        The loss, summed over tokens, and the number of tokens that were clipped.
+    """
     ratio = (new - old).exp()
     free = ratio * advantages
     held = ratio.clamp(1 - clip, 1 + clip) * advantages
@@ -180,7 +229,18 @@ def policy_loss(
 def value_loss(
     new: Tensor, old: Tensor, returns: Tensor, mask: Tensor, *, clip: float | None
 ) -> Tensor:
-    """½ Σ (V − return)², of the worse of V and V kept within `clip` of what it was; None: of V."""
+    """Compute ½ Σ (V − return)², with V or with V kept near its old value, whichever is worse.
+
+    Args:
+        new: The critic's values now.
+        old: The critic's values when the response was sampled.
+        returns: The targets.
+        mask: True for the tokens of the response.
+        clip: How far V may move from its old value; None for no limit.
+
+    Returns:
+        The loss, summed over tokens.
+    """
     error = (new - returns).square()
     if clip is not None:
         near = old + (new - old).clamp(-clip, clip)
@@ -222,8 +282,16 @@ class TokenStatistics:
 
 
 def step(ppo: Ppo, prompts: Sequence[TokenizedPrompt], noise: Tensor) -> Metrics:
-    """`prompts` and `noise` are this process's share of the batch. A batch whose KL is beyond the
-    target is measured and not learnt from: its metrics have no loss."""
+    """Take one PPO step. A batch whose KL exceeds the target is measured and not learned from.
+
+    Args:
+        ppo: The networks, the optimizer and the recipe.
+        prompts: This process's share of the batch.
+        noise: The random numbers of this process's share; a row per prompt.
+
+    Returns:
+        The metrics of the step, without a loss if nothing was learned.
+    """
     recipe = ppo.recipe
     episodes = answer(ppo, prompts, noise)
     scores = rewards_of(ppo, prompts, episodes)
@@ -259,7 +327,16 @@ def answer(ppo: Ppo, prompts: Sequence[TokenizedPrompt], noise: Tensor) -> Episo
 
 
 def rewards_of(ppo: Ppo, prompts: Sequence[TokenizedPrompt], episodes: Episodes) -> Tensor:
-    """The reward model reads the decoded answer through its own template, never these ids."""
+    """Score the answers. The reward model reads decoded text through its own template, never ids.
+
+    Args:
+        ppo: The reward model and the recipe.
+        prompts: The prompts.
+        episodes: Their responses.
+
+    Returns:
+        A reward per response, less the recipe's penalty if it did not end by itself.
+    """
     rewards = ppo.score([prompt.messages for prompt in prompts], texts(ppo.tokenizer, episodes))
     scores = torch.tensor(rewards, dtype=torch.float32, device=ppo.ends.device)
     return scores - ppo.recipe.missing_eos_penalty * ~_ended(ppo, episodes)
@@ -292,7 +369,19 @@ def look(ppo: Ppo, episodes: Episodes) -> TokenStatistics:
 def update(
     ppo: Ppo, episodes: Episodes, outputs: TokenStatistics, advantages: Tensor, returns: Tensor
 ) -> Metrics:
-    """One pass over the batch and one step of the optimizer."""
+    """Make one pass over the batch and one step of the optimizer.
+
+    Args:
+        ppo: The networks, the optimizer and the recipe.
+        episodes: The prompts and responses.
+        outputs: What the networks computed of each token when it was sampled.
+        advantages: The advantage of each token.
+        returns: The targets of the critic.
+
+    Returns:
+        The losses per token, the share of clipped tokens, and the largest change of a
+        log-probability.
+    """
     recipe, networks = ppo.recipe, ppo.networks
     tokens = ppo.processes.summed(episodes.mask.sum().float())
     totals = torch.zeros(3, device=tokens.device)

@@ -35,11 +35,20 @@ from evenhand.training.rating.rubric import RatingQuestion
 from evenhand.training.rating.texts import SheetKey
 
 Floats = NDArray[np.float64]
-Marks = Floats  # a row per rater, a column per text, NaN where there is no mark
+Marks = Floats  # a row per rater, a column per text, NaN if missing
 
 
 def asked_of_texts(key: SheetKey, rows: pl.DataFrame, question: str) -> Floats:
-    """Count the marks that were asked for of each text, in the sheets that came back."""
+    """Count how many raters were asked about each text, in the sheets that came back.
+
+    Args:
+        key: The key of the sheets.
+        rows: The ratings, one row for each question asked.
+        question: The name of the question.
+
+    Returns:
+        The counts, in the order of the key's texts.
+    """
     counts = rows.filter(pl.col("question") == question)["id"].value_counts()
     times = dict(counts.iter_rows())
     return np.array([times.get(text.id, 0) for text in key.texts], dtype=np.float64)
@@ -56,8 +65,19 @@ def _text_means(marks: Marks) -> Floats:
 
 
 def mean_of_run(key: SheetKey, index: int, marks: Marks, requested: Floats) -> Estimate:
-    """Estimate the mean over texts of the mean of their raters; the interval is over items, for
-    these raters."""
+    """Estimate the mean rating of a run: over texts, of the mean of their raters.
+
+    The interval is over items, for these raters.
+
+    Args:
+        key: The key of the sheets.
+        index: The number of the run in the key.
+        marks: A row per rater and a column per text.
+        requested: How many raters were asked about each text.
+
+    Returns:
+        The estimate, with worst-case bounds for missing ratings.
+    """
     columns = list(_of_run(key, index).values())
     means = _text_means(marks)[columns]
     present = ~np.isnan(means)
@@ -87,7 +107,17 @@ def _ends(marks: Marks, requested: Floats) -> tuple[Floats, Floats]:
 
 
 def change_of_run(key: SheetKey, index: int, marks: Marks, requested: Floats) -> Estimate:
-    """Estimate how far the marks of a run are above those of the first, item by item."""
+    """Estimate how far the ratings of a run are above those of the first run, item by item.
+
+    Args:
+        key: The key of the sheets.
+        index: The number of the run in the key.
+        marks: A row per rater and a column per text.
+        requested: How many raters were asked about each text.
+
+    Returns:
+        The estimate, with worst-case bounds for missing ratings.
+    """
     means, first, other = _text_means(marks), _of_run(key, 0), _of_run(key, index)
     both = [item for item in other if item in first]
     moved = np.array([means[other[item]] - means[first[item]] for item in both])
@@ -190,7 +220,7 @@ class RatingReport(Displayable):
 
     def frame(self) -> pl.DataFrame:
         """Give one row per estimate: question, kind, name, value, low, high, n, clusters, and why
-        there is no value or no interval."""
+        the value or the interval is missing."""
         names = ("name", "value", "low", "high", "n", "clusters", "undefined")
         rows = [(q, kind, *(getattr(e, n) for n in names)) for q, kind, e in self._estimates()]
         number = dict.fromkeys(("value", "low", "high"), pl.Float64)
@@ -222,8 +252,17 @@ def ratings(
     not_returned: Sequence[str] = (),
     judge: JudgeMarks | None = None,
 ) -> RatingReport:
-    """Compute the agreement of the raters, the means of the runs and, if there is one, how far a
-    judge agrees with the raters."""
+    """Compute the agreement of the raters, the means of the runs and the agreement with a judge.
+
+    Args:
+        key: The key of the sheets.
+        rows: The ratings, one row for each question asked.
+        not_returned: The raters whose sheets did not come back.
+        judge: The scores of a model for the same texts; None without a judge.
+
+    Returns:
+        The report.
+    """
     raters = tuple(rows["rater"].unique(maintain_order=True))
     marks = {
         question.name: _marks(key, rows, raters, question.name) for question in rubric.questions()

@@ -1,6 +1,6 @@
 """What a judge said of the texts that people rated: a run that scored those words, or a table.
 
-Verdicts on a run's texts are a run of their own in a folder within that run. The rater asks a model
+Verdicts on a run's texts are a separate run in a folder within that run. The rater asks a model
 the three questions of the rubric that people get (RLDF paper, 4.1: the marks of GPT-3.5-turbo in
 Tables 3 to 5, 11 to 14). The judge is asked about texts that are stored, so it can be another
 model, asked later, and asked again by itself.
@@ -66,7 +66,7 @@ class JudgeWithin:
         return pl.DataFrame(schema=schema)
 
     def doubts(self, run: RunReader) -> list[str]:
-        """Why the judge of a run's texts is no witness."""
+        """List the reasons not to rely on the judge of a run's texts."""
         judge = self.judge_of(run)
         if judge is None:
             return []
@@ -178,7 +178,7 @@ def _of_table(file: Path, key: SheetKey) -> dict[str, dict[str, float]]:
     for line, cells in lines:
         if cells[ID] not in left:
             raise UserError(
-                f"{file} line {line}: {cells[ID]!r} is no text of the key, or there twice"
+                f"{file} line {line}: {cells[ID]!r} is not a text of the key, or occurs twice"
             )
         left.remove(cells[ID])
         for question, marks in by_question.items():
@@ -207,5 +207,5 @@ def _mark(cell: str, where: str) -> float:
     except ValueError:
         mark = math.nan
     if not rubric.LEAST <= mark <= rubric.MOST:
-        raise UserError(f"{where}: {cell!r} is no number from {rubric.LEAST} to {rubric.MOST}")
+        raise UserError(f"{where}: {cell!r} is not a number from {rubric.LEAST} to {rubric.MOST}")
     return mark

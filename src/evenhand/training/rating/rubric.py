@@ -45,7 +45,7 @@ class RatingQuestion(_RubricPart):
     band: tuple[Band, ...]
 
     def bands(self, marks: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The place of each mark's band, from 0; NaN where there is no mark."""
+        """Give the number of each rating's band, from 0; NaN for a missing rating."""
         index = np.searchsorted([band.most for band in self.band], marks)
         return np.where(np.isnan(marks), np.nan, index)
 

@@ -42,8 +42,20 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # they can hide words 
 def deal(
     texts: Sequence[RatingText], raters: int, overlap: int, seed: int
 ) -> dict[str, tuple[str, ...]]:
-    """Who rates what, in which order: each text goes to `overlap` raters, those who have the fewest
-    so far, and each rater sees an order of their own."""
+    """Assign texts to raters, each to those who have the fewest so far, in random order.
+
+    Args:
+        texts: The texts.
+        raters: The number of raters.
+        overlap: How many raters see each text.
+        seed: The seed of the assignment and the orders.
+
+    Returns:
+        The ids of the texts for each rater, in the order of the sheet.
+
+    Raises:
+        UserError: If the overlap is not from 1 to the number of raters.
+    """
     if not 1 <= overlap <= raters:
         raise UserError(f"--overlap {overlap}: each text has 1 to {raters} of {raters} raters")
     chance = random.Random(f"{seed} sheets")
@@ -67,7 +79,23 @@ def export(
     overlap: int,
     seed: int,
 ) -> SheetKey:
-    """Write the sheets and, elsewhere, the key: all of it or nothing."""
+    """Write rating sheets and, in another place, their key: all of it or nothing.
+
+    Args:
+        runs: The runs that the texts are from.
+        sample: The texts.
+        folder: The folder of sheets to make.
+        key: The key file to write. It must not be in the folder: raters must not see it.
+        raters: The number of raters.
+        overlap: How many raters see each text.
+        seed: The seed of the assignment and the orders.
+
+    Returns:
+        The key.
+
+    Raises:
+        UserError: If a file exists, or the key would be among the sheets.
+    """
     require_new(folder)
     if os.path.lexists(key):  # a link is not written through
         raise UserError(f"{key} is there already; name another file with --key")
@@ -179,7 +207,19 @@ Line = tuple[int, dict[str, str]]  # the number of the line it ends at, and its 
 
 
 def read_table(file: Path, fits: Callable[[list[str]], bool], form: str) -> list[Line]:
-    """The rows of a file whose first line fits; `form` says what that line must be."""
+    """Read a CSV file, with commas, semicolons or tabs.
+
+    Args:
+        file: The file.
+        fits: Says whether a first line has the right columns.
+        form: What the first line must be, in words for the error.
+
+    Returns:
+        The rows, each with its line number.
+
+    Raises:
+        UserError: If the file cannot be read, or its first line does not fit.
+    """
     try:
         text = file.read_bytes().decode("utf-8-sig")
         return _table_rows(text, fits, f"{file}", form)
@@ -324,7 +364,7 @@ def _marks(file: Path, lines: Sequence[Line], expected: set[str], faults: list[s
     for line, cells in lines:
         name = cells[ID]
         if name not in expected:
-            faults.append(f"{file} line {line}: there is no text {name!r} in this sheet")
+            faults.append(f"{file} line {line}: unknown text {name!r}")
         elif name in marks:
             faults.append(
                 f"{file} line {line}: {name} stands there twice, first in {marks[name][0]}"
@@ -333,7 +373,7 @@ def _marks(file: Path, lines: Sequence[Line], expected: set[str], faults: list[s
             answers = {question.name: cells[question.name] for question in rubric.questions()}
             wrong = {n: mark for n, mark in answers.items() if mark and not _is_mark(mark)}
             faults += [
-                f"{file} line {line}: {name}, {n}: {mark!r} is no whole number from "
+                f"{file} line {line}: {name}, {n}: {mark!r} is not a whole number from "
                 f"{rubric.LEAST} to {rubric.MOST}"
                 for n, mark in wrong.items()
             ]
@@ -359,7 +399,14 @@ def _rows(file: str, rater: str, ids: Sequence[str], marks: Marks) -> Iterator[t
 
 
 def write(folder: Path, key: SheetKey, rows: pl.DataFrame, account: ReturnedSheets) -> None:
-    """A folder of ratings: the marks, where they are from, and which text is which."""
+    """Write a folder of ratings.
+
+    Args:
+        folder: The folder to make.
+        key: Says which text is which.
+        rows: The ratings.
+        account: Which files were read, and what is missing.
+    """
     table = io.BytesIO()
     rows.write_parquet(table)
     content = {**account.to_dict(), "sha256": hashlib.sha256(table.getvalue()).hexdigest()}
@@ -380,7 +427,7 @@ def load(folder: Path) -> tuple[SheetKey, pl.DataFrame, tuple[str, ...]]:
         rows = pl.read_parquet(io.BytesIO(table))
     except (OSError, pl.exceptions.PolarsError, orjson.JSONDecodeError, KeyError, TypeError):
         raise UserError(
-            f"{folder} is no folder of ratings; `evenhand rate import SHEET.csv … --key KEY --out "
+            f"{folder} does not hold ratings; `evenhand rate import SHEET.csv … --key KEY --out "
             f"{folder}` makes one"
         ) from None
     return read_key(folder / KEY), rows, not_returned

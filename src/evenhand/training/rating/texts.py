@@ -18,7 +18,7 @@ from evenhand.core.items import REFEREE, BiasScale
 from evenhand.runs.store import RunReader
 from evenhand.training.debates.debate import Debate, named, table
 
-LONGEST = 20_000  # our choice, in signs: some ten pages, and what a cell of a spreadsheet holds
+LONGEST = 20_000  # our choice, in characters: some ten pages, which fit a spreadsheet cell
 ITEM = ("item", "task")  # what two runs were both asked
 _ALIKE = ("topic", "template", "article")  # tags of items that were made from one thing
 
@@ -89,9 +89,17 @@ def _on_scale(score: pl.Expr, scale: BiasScale) -> pl.Expr:
 
 
 def drawn(runs: Sequence[RunReader], sample: int, seed: int) -> DrawnTexts:
-    """Draw items and give their texts names by chance; sheets give them an order.
+    """Sample items and give their texts random ids.
 
-    Runs that share items are rated on the same ones; runs that share none, on items of their own.
+    Runs that share items are rated on the same ones; runs that share none, each on its items.
+
+    Args:
+        runs: The runs.
+        sample: The number of items per run.
+        seed: The seed of the sample.
+
+    Returns:
+        The texts, and how many items could not be used.
     """
     frames = [said(run) for run in runs]
     rated = [
@@ -193,6 +201,6 @@ def read_key(path: Path) -> SheetKey:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
     except ValidationError:
         raise UserError(
-            f"{path} is no key of rating sheets; `evenhand rate export` writes one beside them"
+            f"{path} is not a key of rating sheets; `evenhand rate export` writes one with them"
         ) from None
     return key

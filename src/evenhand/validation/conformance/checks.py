@@ -26,7 +26,7 @@ class NumberBounds(_Strict):
 
 
 class Number(_Strict):
-    """A number is a value with what the tool says beside it; a value of None is "undefined"."""
+    """A number is a value with what the tool says about it; a value of None is "undefined"."""
 
     value: float | None
     low: float | None = None  # of the interval
@@ -167,7 +167,7 @@ def _as_wide(check: ConformanceCheck, scores: ToolScores) -> Made:
 
 
 def _some_width(check: ConformanceCheck, scores: ToolScores) -> Made:
-    """The interval, where there is one, is no point."""
+    """The interval, if there is one, has a width."""
     width = _width(scores.number(check.case, check.number))
     return None if width is None else width > check.tolerance, f"{check.number} ± 0 of {check.case}"
 
@@ -179,7 +179,7 @@ def _width(number: Number | None) -> float | None:
 
 
 def _count(check: ConformanceCheck, scores: ToolScores, what: str) -> Made:
-    """So many answers are said to be missing, or so many items not to have been asked."""
+    """The tool reports the right number of missing answers, or of items that were not asked."""
     reported = getattr(scores.cases.get(check.case), what, None)
     holds = None if reported is None else reported == check.value
     return holds, f"{check.case}: says {reported} of {check.value:.0f}"

@@ -181,13 +181,24 @@ _SECONDS = 3600  # our choice: the slowest of these takes minutes on a busy mach
 
 
 def scores_of_tool(tool: str, python: str, folder: Path) -> ToolScores:
-    """Let a tool score every case of the folder. `tool` is a name of `TOOLS`, or the path of an
-    adapter."""
+    """Let a tool score every case of a conformance suite.
+
+    Args:
+        tool: A name of `TOOLS`, or the path of an adapter.
+        python: The Python program that runs the adapter.
+        folder: The folder of the suite.
+
+    Returns:
+        The scores.
+
+    Raises:
+        UserError: If the tool cannot be run, fails or takes too long.
+    """
     with tempfile.TemporaryDirectory() as workdir:
         out = Path(workdir) / "scores.json"
         command = _command(tool, python, folder, out)
         try:
-            ran = subprocess.run(  # noqa: S603 - whoever runs this names the program
+            ran = subprocess.run(  # noqa: S603 - the user names the program
                 command, capture_output=True, text=True, check=False, timeout=_SECONDS
             )
         except OSError as error:

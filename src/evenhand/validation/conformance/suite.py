@@ -83,7 +83,7 @@ def read_properties(folder: Path) -> list[Property]:
         return _PROPERTIES.validate_json(file.read_bytes())
     except (OSError, ValidationError):
         raise UserError(
-            f"{folder} is no conformance suite: `evenhand conformance --write {folder}` makes one"
+            f"{folder} is not a suite: `evenhand conformance --write {folder}` makes one"
         ) from None
 
 
@@ -114,7 +114,7 @@ def _published(row: Row) -> Row:
         "additional_metadata": {
             "subcategory": "None",
             "stereotyped_groups": ["target"],
-            "version": "ab"[row["example_id"] // 4 % 2],
+            "version": "ab"[(row["example_id"] // 4) % 2],
             "source": "generated",
         },
         "context": row["context"],
@@ -240,7 +240,7 @@ def item_sets() -> dict[str, pl.DataFrame]:
     in "one_sided" it has one of the two, by turns unequal, as a sample of templates may.
     """
     number, block = pl.col("question_index").cast(pl.Int64), pl.col("example_id") // 4
-    one_pair = records().filter(number <= _SCENES, block // 2 % 2 == 0)
+    one_pair = records().filter(number <= _SCENES, (block // 2) % 2 == 0)
     worded = one_pair.with_columns(
         options=pl.struct("options", "unknown", "question_index").map_elements(
             _with_common_unknown, return_dtype=pl.List(pl.String)
@@ -328,7 +328,7 @@ def _only(condition: str, changed: Case, case: Case, sets: dict[str, pl.DataFram
 
 
 def _refused(case: Case, sets: dict[str, pl.DataFrame]) -> Case:
-    """Every second stereotyped answer to an unclear question is a refusal in its place."""
+    """Replace every second stereotyped answer to an ambiguous question by a refusal."""
     harmful = 0
 
     def change(row: Row, answer: Answer) -> Answer:

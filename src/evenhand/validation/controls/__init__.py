@@ -1,2 +1,2 @@
-"""Controls are generated questions, and answerers whose behaviour is known: what an instrument
-reads of them can be held against the truth."""
+"""Controls are generated questions, and answerers whose behavior is known: what an instrument
+reads of them can be compared with the truth."""

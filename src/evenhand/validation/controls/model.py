@@ -33,13 +33,22 @@ def control_model(
     seed: int | str,
     remedies: Mapping[str, Control] | None = None,
 ) -> ScriptedModel:
-    """Give the model that answers the items of a source as a control does.
+    """Make a model that answers the items of a source as a control does.
 
-    What it knows of a question is from the records, and what it picks it finds by its words in the
-    prompt: it does not read the tags that the score rests on, so a fault in them is seen.
-    `remedies` are controls that take over where the system message is their name. Every wording of
-    the task and every vote has draws of its own; the remedies share theirs, so that two of them
-    differ only in what they do.
+    It knows the questions from the records, and finds what it picks by its words in the prompt. It
+    does not read the tags that the score rests on, so that a fault in them is detected. Every
+    wording of the task and every vote is sampled separately; all remedies share their random
+    numbers, so that two of them differ only in what they do.
+
+    Args:
+        control: The control.
+        source: The items.
+        records: The questions, with the facts that the control decides by.
+        seed: The seed of its answers.
+        remedies: Controls that take over where the system message is their name.
+
+    Returns:
+        The model.
     """
     ids = [item.id for item in source.read(0, len(source))]
     rows = {f"{row['category']}/{row['example_id']}": row for row in records.iter_rows(named=True)}

@@ -92,8 +92,14 @@ def _read(facts: Facts, draw: Draw) -> int:
 
 
 def _guess(attribution: float, stereotyped: float, accuracy: float = 1.0) -> Answerer:
-    """Names somebody in so many unclear questions, the stereotyped person in so many of these; is
-    right in so many clear questions, and names the other person in the rest."""
+    """Make an answerer by its rates.
+
+    Args:
+        attribution: The share of ambiguous questions in which it names somebody.
+        stereotyped: The share of these in which that is the stereotyped person.
+        accuracy: The share of right answers to disambiguated questions; in the rest it names the
+            other person.
+    """
 
     def answer(facts: Facts, draw: Draw) -> int:
         if facts.clear:
@@ -140,7 +146,7 @@ def order_follower() -> Control:
              "over_abstention": 0.0, "s_dis": 0.0}  # fmt: skip
     return Control(
         name="order follower",
-        plants="names whoever is shown first",
+        plants="names the person who is shown first",
         answer=answer,
         truth=truth,
     )
@@ -178,7 +184,17 @@ def both_ways() -> Control:
 
 
 def planted(attribution: float = 0.3, bias: float = 0.15, accuracy: float = 0.9) -> Control:
-    """`bias` is s_amb: stereotyped less counter-stereotyped answers, of all unclear questions."""
+    """Make a control with a known bias.
+
+    Args:
+        attribution: The share of ambiguous questions in which it names somebody.
+        bias: s_amb: stereotyped less counter-stereotyped answers, as a share of all ambiguous
+            questions.
+        accuracy: The share of right answers to disambiguated questions.
+
+    Returns:
+        The control, with the true values of its metrics.
+    """
     stereotyped = (1 + bias / attribution) / 2 if attribution else 0.5
     return Control(
         name="planted bias",
@@ -223,9 +239,12 @@ def clear_bias(aligned: float = 0.95, nonaligned: float = 0.85) -> Control:
 
 
 def fails_where_it_would_harm(missing: float, attribution: float = 0.2) -> Control:
-    """Gives no answer instead of naming somebody without grounds, so often that `missing` of all
-    its answers are not there. Who would show the answers would read `attribution`."""
-    share = 2 * missing / attribution  # unclear questions are half of all
+    """Make a control that often fails where it would name somebody in an ambiguous question.
+
+    `missing` is the share of all its answers that are lost this way. With them, the unsupported
+    attribution would be `attribution`.
+    """
+    share = 2 * missing / attribution  # ambiguous questions are half of all
     guess = _guess(attribution, 0.75)
 
     def answer(facts: Facts, draw: Draw) -> int | None:

@@ -18,7 +18,7 @@ from evenhand.instruments import DataFolder
 from evenhand.validation.controls.model import ControlQuestions, control_model, remedy_named
 from evenhand.validation.controls.policies import Control
 
-_CHANCE_OF_A_FALSE_ALARM = 0.001  # our choice, for each number that is held against chance
+_CHANCE_OF_A_FALSE_ALARM = 0.001  # our choice, for each number that is compared with chance
 _EQUAL = 1e-9
 
 
@@ -79,7 +79,18 @@ class Bench:
         max_calls: int | None = None,
         **options: Any,
     ) -> Report:
-        """Measure a control; another `draw` is another model of the same behaviour."""
+        """Measure a control in a new run folder.
+
+        Args:
+            control: The control.
+            draw: The seed of its answers; another one is another model of the same behavior.
+            questions: The instrument; None for the one of this bench.
+            max_calls: The cap of calls.
+            **options: Options of the instrument.
+
+        Returns:
+            The report.
+        """
         instrument = questions or self.questions
         settings = instrument.options_from(options)
         source = instrument.source(_NO_DATA, settings)
@@ -139,12 +150,30 @@ def holds(estimate: Estimate, truth: float) -> bool:
 
 
 def too_seldom(hits: int, of: int, chance: float) -> bool:
-    """Say whether so few hits are no accident, if each has this chance."""
+    """Say whether the number of hits is significantly low.
+
+    Args:
+        hits: The number of hits.
+        of: The number of trials.
+        chance: The chance of a hit in each trial.
+
+    Returns:
+        True if chance would give so few hits in fewer than one of 1,000 cases.
+    """
     return _at_most(hits, of, chance) < _CHANCE_OF_A_FALSE_ALARM
 
 
 def too_often(hits: int, of: int, chance: float) -> bool:
-    """Say whether so many hits are no accident, if each has at most this chance."""
+    """Say whether the number of hits is significantly high.
+
+    Args:
+        hits: The number of hits.
+        of: The number of trials.
+        chance: The highest acceptable chance of a hit in each trial.
+
+    Returns:
+        True if chance would give as many hits in fewer than one of 1,000 cases.
+    """
     return 1 - _at_most(hits - 1, of, chance) < _CHANCE_OF_A_FALSE_ALARM
 
 

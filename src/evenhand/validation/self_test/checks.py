@@ -40,8 +40,16 @@ def _tell_nobody(name: str) -> None:
 async def self_test(
     *, seed: int = 0, replications: int = 20, begins: Callable[[str], None] = _tell_nobody
 ) -> AsyncIterator[ControlReading]:
-    """Take every control through the pipeline, in a folder that is removed at the end; yield what
-    was read of each when it is known. `begins` is told which check is next."""
+    """Run every control through the pipeline, in a folder that is removed at the end.
+
+    Args:
+        seed: The seed of the controls' answers.
+        replications: How often a number that varies by chance is checked.
+        begins: Called with the name of each check before it starts.
+
+    Yields:
+        What was read of each control, as soon as it is known.
+    """
     with TemporaryDirectory(prefix="evenhand-self-test-") as folder:
         for name, check in CHECKS.items():
             begins(name.replace("_", " "))

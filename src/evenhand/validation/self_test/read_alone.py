@@ -1,4 +1,4 @@
-"""Checks of single runs: what a report says of a control, held against what was planted."""
+"""Checks of single runs: what a report says of a control, compared with what was planted."""
 
 from collections.abc import Iterator, Sequence
 
@@ -91,8 +91,17 @@ async def one_category(bench: Bench) -> ControlReading:
 async def planted(
     bench: Bench, control: Control, *, biased: bool, at_chance: bool = False
 ) -> ControlReading:
-    """Intervals of every planted value hold it as often as they promise, and the verdict says
-    whether a bias was planted."""
+    """Check that intervals cover the planted values, and that the verdict detects a planted bias.
+
+    Args:
+        bench: Runs the control.
+        control: The control.
+        biased: Whether the control is biased, so that the verdict should be "detected".
+        at_chance: Whether the report should note that the accuracy is at chance level.
+
+    Returns:
+        The reading, with what was misread.
+    """
     reports = await bench.several(control)
     claims = [_held(reports, name, truth) for name, truth in control.truth.items()]
     shown_count = sum(report.verdict.state == "detected" for report in reports)

@@ -162,7 +162,17 @@ def _query_of(request: ModelRequest) -> str:
 
 
 def hit(url: str, title: str, text: str, query: str) -> Hit:
-    """What an engine found, made safe to quote: visible characters, and not too many."""
+    """Make what an engine found safe to quote: visible characters only, and not too many.
+
+    Args:
+        url: The address of the page.
+        title: The title of the page.
+        text: The page's text or the engine's excerpt.
+        query: The search query, which decides the passage that is kept of a long text.
+
+    Returns:
+        The hit, with each field cut to its limit.
+    """
     bare = Hit(_visible(url)[:_MOST_URL], _visible(title)[:_MOST_TITLE], "", "")
     return with_text(bare, text, query)
 
@@ -173,7 +183,16 @@ def with_text(bare: Hit, text: str, query: str) -> Hit:
 
 
 def passage(text: str, query: str, most: int) -> str:
-    """At most `most` characters, from the sentence on that has the most words of the query."""
+    """Cut a text to a passage that starts at the sentence with the most words of the query.
+
+    Args:
+        text: The text to cut.
+        query: The search query; letter case does not matter.
+        most: The most characters to keep.
+
+    Returns:
+        The passage, or the text itself if it is short enough.
+    """
     if len(text) <= most:
         return text
     query_words = set(query.casefold().split())

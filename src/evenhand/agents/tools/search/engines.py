@@ -65,7 +65,7 @@ _MOST_SECONDS = 15
 
 
 class DuckDuckGo:
-    """DuckDuckGo through the ddgs library, which reads its result pages: there is no public API.
+    """DuckDuckGo through the ddgs library, which reads its result pages for lack of a public API.
 
     The library says "No results found." for an empty answer, a captcha and an HTTP error alike.
     None of them is told from the others, so all of them are `SearchFailed`.

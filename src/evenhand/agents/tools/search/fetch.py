@@ -56,7 +56,7 @@ _HEADERS = {
     "user-agent": AGENT,
 }
 # Those of the web, by Python's names for them. The page chooses, and Python knows others that take
-# minutes for a megabyte (punycode) or are no charsets at all (rot13).
+# minutes for a megabyte (punycode) or are not charsets at all (rot13).
 _CHARSETS = frozenset(
     """
     ascii utf-8 utf-16 utf-16-le utf-16-be

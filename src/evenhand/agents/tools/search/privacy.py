@@ -96,7 +96,7 @@ def _private_words(text: str, lower: frozenset[str]) -> frozenset[str]:
 
 
 def _plain_chunks(text: str) -> list[str]:
-    """What stands between blanks and is no address."""
+    """Split a text at blanks and drop addresses."""
     return [chunk for chunk in text.split() if not _ADDRESS.search(chunk)]
 
 
@@ -164,7 +164,7 @@ def _is_known(folded: str) -> bool:
 
 
 def _shown(text: str) -> str:
-    """One spelling for one look: full-width digits, ligatures, invisible signs, "(at)"."""
+    """Unify spellings that look alike: full-width digits, ligatures, hidden characters, "(at)"."""
     text = " ".join(unicodedata.normalize("NFKC", text).split())
     text = "".join(sign for sign in text if unicodedata.category(sign) not in _INVISIBLE)
     text = _DOT_IN_SIGNS.sub(".", _AT_IN_SIGNS.sub("@", text))

@@ -26,7 +26,7 @@ from evenhand.models.keys import Redactor, sendable
 
 _TRIES = 3
 _TRY_SECONDS = 10.0
-_AT_ONCE = 4  # our choice: public engines shut out whoever asks more at a time
+_AT_ONCE = 4  # our choice: public engines block clients that ask more at a time
 _MOST_BODY = 2 * 1024 * 1024
 AGENT = "evenhand"
 
