@@ -224,7 +224,7 @@ def test_figures_without_an_action_are_refused_because_missing_is_not_0() -> Non
 
 @pytest.mark.parametrize("text", ["", "<html>", "up 1\n", "evenhand_gateway_process_seconds 1\n"])
 def test_what_is_not_of_a_gateway_is_refused(text: str) -> None:
-    with raises_naming(UserError, "figures", "gateway"):
+    with raises_naming(UserError, "metrics", "gateway"):
         read(text, 0.0)
 
 
@@ -232,5 +232,5 @@ def test_what_is_not_of_a_gateway_is_refused(text: str) -> None:
 def test_a_count_that_is_no_number_is_refused(value: str) -> None:
     name = "evenhand_gateway_in_flight"
     text = metrics().text().decode().replace(f"{name} 0.0", f"{name} {value}")
-    with raises_naming(UserError, "figures", "gateway"):
+    with raises_naming(UserError, "metrics", "gateway"):
         read(text, 0.0)

@@ -163,7 +163,7 @@ async def test_the_operators_key_comes_from_its_variable(monkeypatch: pytest.Mon
     async with upstream(Speaker()) as address, gateway(address, policy) as served:
         opened = await top(served.url, "--once", "--key-env", "OPERATOR_KEY")
         unset = await top(served.url, "--once", "--key-env", "NOT_SET_ANYWHERE")
-    assert_names(str(opened.exception), "figures", "gateway")  # those of this one are empty
+    assert_names(str(opened.exception), "metrics", "gateway")  # those of this one are empty
     assert_names(str(unset.exception), "--key-env", "NOT_SET_ANYWHERE")
 
 
@@ -188,7 +188,7 @@ async def test_a_gateway_that_stops_answering_is_said_and_looked_for_again(
         printed = printed.lstrip()[end:]
     first, failed, again = told
     assert first["since_start"] is True
-    assert_names(str(failed["error"]), "figures", "gateway")
+    assert_names(str(failed["error"]), "metrics", "gateway")
     assert (again["since_start"], again["requests"]) == (False, 0)
 
 

@@ -236,7 +236,7 @@ def test_packs_are_a_chain_by_the_hash_of_the_one_before(packed: Packed, tmp_pat
     assert states(verify(second, previous=packed.path))["chain"] == "holds"
     assert states(verify(second, previous=second))["chain"] == "differs"
     assert digest in seen_in(verify(second), "chain")
-    with raises_naming(UserError, "none.zip", "no file"):
+    with raises_naming(UserError, "none.zip", "not a file"):
         make(runs("judge/few_bases"), second, PackOptions(previous=tmp_path / "none.zip"))
 
 
