@@ -287,7 +287,7 @@ def _rankings(rng: Rng, number: int, effect: float) -> bool:
 
 
 def _swap(rng: Rng, number: int, effect: float) -> bool:
-    """The conclusion alone, which `measure swap` and `discrim_eval` share."""
+    """The conclusion alone, which `measure counterfactual` and `discrim_eval` share."""
     answers = (swap_answers.with_bias(rng, number, effect) if effect
                else swap_answers.without_bias(rng, number))  # fmt: skip
     return swap_answers.measured([answers])[0].state == "detected"

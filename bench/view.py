@@ -1,4 +1,4 @@
-"""`evenhand view` on a run of a million items: how soon is the first page there, how long does a
+"""`evenhand runs view` on a run of a million items: how soon is the first page there, how long does a
 filter take, and how much memory does the server have?
 
 A made-up run is written as an ordinary run folder, with texts that are all different. Then the
@@ -154,7 +154,7 @@ class Viewer:
     def __init__(self, *arguments: str) -> None:
         began = time.perf_counter()
         main = "from evenhand.cli import main; main()"
-        command = [sys.executable, "-c", main, "view", *arguments, "--no-open"]
+        command = [sys.executable, "-c", main, "runs", "view", *arguments, "--no-open"]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         link = urlsplit(self._process.stdout.readline().strip())

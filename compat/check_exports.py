@@ -1,4 +1,4 @@
-"""What `evenhand export` and `evenhand pairs` write, opened by the tools that it is for;
+"""What `evenhand runs export` and `evenhand train pairs` write, opened by the tools that it is for;
 `make check-inspect`.
 
     EVENHAND_DATA=data python -m compat.check_exports [FOLDER]
@@ -71,7 +71,7 @@ class Made:
         assert self.failed, "an export without a missing answer shows too little"
 
     def _exported(self, run: str, form: str, to: str) -> Path:
-        (file,) = self.commands.evenhand("export", run, "--to", form, "--out", to)["files"]
+        (file,) = self.commands.evenhand("runs", "export", run, "--out", form, "--out", to)["files"]
         return self.folder / str(file)
 
     def kept(self, run: str) -> Path:
@@ -85,9 +85,9 @@ class Made:
                  for kind in ("age", "beauty") for topic in TOPICS]  # fmt: skip
         lines = "".join(json.dumps(one) + "\n" for one in about)
         (self.folder / "topics.jsonl").write_text(lines)
-        debate = ("debate", "run", "topics.jsonl", "--rounds", "2", *self.commands.served)
+        debate = ("train", "debate", "run", "topics.jsonl", "--rounds", "2", *self.commands.served)
         self.commands.evenhand(*debate, "--out", "runs/debate")
-        self.commands.evenhand("pairs", "from-debates", "runs/debate", "--out", "pairs")
+        self.commands.evenhand("train", "pairs", "from-debates", "runs/debate", "--out", "pairs")
         return self.folder / "pairs"
 
 
@@ -267,7 +267,7 @@ def lm_eval_samples(made: Made) -> str:
     file = made.files["lm-eval"]
     rows = load_dataset("json", data_files=str(file), cache_dir=str(made.folder / "cache"))["train"]
     assert len(rows) == len(made.values)
-    again = made.commands.evenhand("import", str(file), "--out", "runs/again")
+    again = made.commands.evenhand("runs", "import", str(file), "--out", "runs/again")
     found = {one["name"]: one["value"] for one in again["scores"]["estimates"]}
     assert {one.name: found[one.name] for one in made.known} == {
         one.name: one.value for one in made.known

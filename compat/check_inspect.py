@@ -128,7 +128,7 @@ def import_of_their_task(check: Check) -> str:
             about = {"category": one.metadata["category"], "example_id": one.metadata["source_id"]}
             out.write(json.dumps({**about, "answer": answer}) + "\n")
     ours = check.evenhand("measure", "bbq", "--answers", "answers.jsonl", "--out", "runs/answers")
-    theirs = check.evenhand("import", str(log.location), "--out", "runs/theirs")
+    theirs = check.evenhand("runs", "import", str(log.location), "--out", "runs/theirs")
     for part in ("estimates", "groups", "coverage"):
         assert theirs["scores"][part] == ours["scores"][part], part
     ran = check.ran("inspect", "score", str(log.location), "--scorer", "evenhand/bias", "--action",
@@ -158,7 +158,7 @@ def shuffled_options(check: Check) -> str:
     assert moved > len(log.samples or ()) / 2, moved
     scored = ("measure", "bbq", "--answers", "shuffled.jsonl")
     ours = check.evenhand(*scored, "--out", "runs/shuffled")
-    named = ("import", str(log.location), "--instrument", "bbq")
+    named = ("runs", "import", str(log.location), "--instrument", "bbq")
     theirs = check.evenhand(*named, "--out", "runs/of-shuffled")
     assert theirs["scores"]["estimates"] == ours["scores"]["estimates"]
     return f"{moved} of {len(log.samples or ())} in another order: {same(metrics_of(log), ours)}"
@@ -198,7 +198,7 @@ def own_task(check: Check) -> str:
     asked = ("measure", "bbq", "--per-category", "8")
     ours = check.evenhand(*asked, *check.served, "--out", "runs/ours")
     said = same(metrics_of(log), ours)
-    again = check.evenhand("import", str(log.location), "--out", "runs/own")
+    again = check.evenhand("runs", "import", str(log.location), "--out", "runs/own")
     assert again["scores"]["estimates"] == ours["scores"]["estimates"]
     return f"{said}; its log, imported, has the same"
 

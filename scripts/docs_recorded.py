@@ -2,7 +2,7 @@
 report has: `EVENHAND_DATA=data python scripts/docs_recorded.py docs/images`.
 
 The runs in recorded/ are asked nothing again. Bloomberg's answers are read from EVENHAND_DATA; the
-answers of the app that `swap` audits are made up, and the page says so."""
+answers of the app that `counterfactual` audits are made up, and the page says so."""
 
 import json
 import random

@@ -29,5 +29,5 @@ for order in ${ORDERS:-0 1 2}; do
     done
   done
 done
-evenhand reliability "${runs[@]}" --json > "$out/reliability.json"
-evenhand reliability "${runs[@]}" --full
+evenhand stability "${runs[@]}" --json > "$out/reliability.json"
+evenhand stability "${runs[@]}" --full

@@ -27,17 +27,17 @@ case $part in
       --methods "${METHODS:-rotated,detect_first:choice_brain=rule,stardtox:choice_brain=rule+support_above=0.5+max_iterations=1,stardtox:read=logprob+max_iterations=1,detect_first,cot,stardtox:max_iterations=1,self_debias_explanation,self_debias_reprompting}"
     ;;
   stardtox) # Table III and the half of Figure 3 that is BBQ's: the judge by JSON, by log-probability, of support
-    tolerated evenhand reproduce stardtox table3 "${calls[@]}" --out "$out/papers"
-    tolerated evenhand reproduce stardtox figure3 --show --out "$out/papers"
+    tolerated evenhand dev reproduce stardtox table3 "${calls[@]}" --out "$out/papers"
+    tolerated evenhand dev reproduce stardtox figure3 --show --out "$out/papers"
     ;;
   mabrf) # Tables 3 and 5 and Figure 4: the paper's 110 items, without search
-    tolerated evenhand reproduce mabrf table5 --size paper --only bbq-mabrf "${calls[@]}" --out "$out/papers"
+    tolerated evenhand dev reproduce mabrf table5 --size paper --only bbq-mabrf "${calls[@]}" --out "$out/papers"
     for table in table3 figure4; do
-      tolerated evenhand reproduce mabrf $table --size paper --show --out "$out/papers"
+      tolerated evenhand dev reproduce mabrf $table --size paper --show --out "$out/papers"
     done
     ;;
   malibu) # Figures 4 to 6 and 9
-    tolerated evenhand reproduce malibu "${calls[@]}" --out "$out/papers"
+    tolerated evenhand dev reproduce malibu "${calls[@]}" --out "$out/papers"
     ;;
   *) echo "no such part: $part" >&2; exit 2 ;;
 esac

@@ -30,9 +30,9 @@ CONFIG
 model_calls=(--config "$out/evenhand.toml" --concurrency 12 --seed 1 --max-tokens 192)
 
 debates() {
-  worth_a_look evenhand debate topics --count "${TOPICS:-4}" --base-url "$TEACHER" \
+  worth_a_look evenhand train debate topics --count "${TOPICS:-4}" --base-url "$TEACHER" \
     "${model_calls[@]}" --out "$out/topics.jsonl"
-  worth_a_look evenhand debate run "$out/topics.jsonl" --rounds 3 --referees 2 \
+  worth_a_look evenhand train debate run "$out/topics.jsonl" --rounds 3 --referees 2 \
     --statement-tokens 80 --base-url "$TEACHER" "${model_calls[@]}" --out "$out/debate"
 }
 
@@ -51,7 +51,7 @@ likelihood() { # NAME
 step "topics and debates" "$out/debate/debates.json" debates
 [ "${2:-}" = debates ] && exit
 step "pairs" "$out/pairs/README.md" \
-  evenhand pairs from-debates "$out/debate" --test-share 0.2 --out "$out/pairs"
+  evenhand train pairs from-debates "$out/debate" --test-share 0.2 --out "$out/pairs"
 step "base weights" "$out/base/config.json" evenhand train from-gguf smollm2 --out "$out/base"
 step "SFT" "$out/sft/model/config.json" \
   trained evenhand train sft --model "$out/base" --pairs "$out/pairs" --out "$out/sft" \

@@ -22,8 +22,8 @@ model_calls=(--concurrency 8 --seed 1 --max-tokens 192)
 
 debates() {
   serve
-  worth_a_look evenhand debate topics --count 5 "${model_calls[@]}" --out "$out/topics.jsonl"
-  worth_a_look evenhand debate run "$out/topics.jsonl" --rounds 3 --referees 2 \
+  worth_a_look evenhand train debate topics --count 5 "${model_calls[@]}" --out "$out/topics.jsonl"
+  worth_a_look evenhand train debate run "$out/topics.jsonl" --rounds 3 --referees 2 \
     --statement-tokens 80 "${model_calls[@]}" --out "$out/debate"
   unserve
 }
@@ -65,10 +65,10 @@ train() { # NAME PAIRS STEPS STEPS: SFT, reward model and its probes
 step "base weights" "$out/base/config.json" evenhand train from-gguf smollm2 --out "$out/base"
 step "topics and debates" "$out/debate/debates.json" debates
 step "pairs of debates" "$out/debate-pairs/README.md" \
-  evenhand pairs from-debates "$out/debate" --test-share 0.2 --out "$out/debate-pairs" ||
+  evenhand train pairs from-debates "$out/debate" --test-share 0.2 --out "$out/debate-pairs" ||
   echo "The debates of this model give no pairs to train on; why is said above."
 step "pairs of items" "$out/items/README.md" \
-  evenhand pairs from-items "$EVENHAND_DATA/subtler_biases/dataset.csv.gz" --test-share 0.2 \
+  evenhand train pairs from-items "$EVENHAND_DATA/subtler_biases/dataset.csv.gz" --test-share 0.2 \
   --license mit --out "$out/items"
 
 [ -e "$out/debate-pairs/README.md" ] && train debate "$out/debate-pairs" 12 12

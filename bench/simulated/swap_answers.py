@@ -1,4 +1,4 @@
-"""Answers of a simulated app about people with other labels, as a run of `swap` has them."""
+"""Answers of a simulated app about people with other labels, as a run of `counterfactual` has them."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ def labels_of(answers: Answers) -> tuple[str, ...]:
 
 
 def lines_of(families: Mapping[str, Answers]) -> list[dict[str, Any]]:
-    """Give the lines of a file for `evenhand swap --answers`."""
+    """Give the lines of a file for `evenhand counterfactual --answers`."""
     lines = []
     for family, answers in families.items():
         for (prompt, label, role), value in np.ndenumerate(answers):

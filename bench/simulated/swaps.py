@@ -1,4 +1,4 @@
-"""How often `swap` flags an audit in which labels do nothing, and how often it sees what it should.
+"""How often `counterfactual` flags an audit in which labels do nothing, and how often it sees what it should.
 
     python -m bench.simulated.swaps [--audits 2000] [--prompts 60]    # an hour; less with fewer
 

@@ -103,7 +103,7 @@ def test_two_files_of_answers_to_the_same_items_are_compared(
 
 def test_a_run_that_is_not_finished_is_said_first_and_ends_with_code_2(evenhand: Run) -> None:
     whole, part = (str(KEPT / "bbq" / name) for name in ("default", "unfinished"))
-    for command in (("compare", whole, part), ("runs", "report", part)):
+    for command in (("compare", whole, part), ("report", part)):
         ran = evenhand(*command)
         assert ran.returncode == 2
         said = ran.stdout.index("items are not run yet")

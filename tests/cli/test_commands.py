@@ -126,7 +126,7 @@ def test_mitigate_shows_failures_first_and_replays_equal(evenhand: Run, tmp_path
     )
     assert replayed.returncode == 0, replayed.stderr
     for run, file in (("one", "a.jsonl"), ("two", "b.jsonl")):
-        assert evenhand("runs", "export", run, "--to", file).returncode == 0
+        assert evenhand("runs", "export", run, "--out", file).returncode == 0
     assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
     assert "all intact" in evenhand("runs", "verify", "one").stdout
     assert "1. generator" in evenhand("runs", "show", "one", "--item", "p3").stdout

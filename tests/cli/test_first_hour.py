@@ -19,7 +19,7 @@ from loopback.process import in_own_process
 
 
 def test_help_comes_as_it_is_asked_for(evenhand: Run) -> None:
-    ran = evenhand("pairs", "from-debates", "--help")
+    ran = evenhand("train", "pairs", "from-debates", "--help")
     assert ran.returncode == 0
     assert_names(ran.stdout, "Example", "pairs from-debates runs/debate")
 

@@ -81,7 +81,7 @@ def test_a_table_repaired_on_a_cluster_gives_the_rows_of_the_local_engine(
     for engine in ("local", "ray"):
         ran = evenhand("mitigate", "rows.parquet", "--out", engine, "--engine", engine, *columns)
         assert ran.returncode == 0, ran.stderr
-        evenhand("runs", "export", engine, "--to", f"{engine}.jsonl")
+        evenhand("runs", "export", engine, "--out", f"{engine}.jsonl")
         rows.append((tmp_path / f"{engine}.jsonl").read_bytes())
     assert rows[0] == rows[1]
     first = json.loads(rows[0].splitlines()[1])

@@ -1,4 +1,4 @@
-"""`evenhand screen apply` gives the same verdicts on a cluster as on this machine."""
+"""`evenhand scorers screen apply` gives the same verdicts on a cluster as on this machine."""
 
 import json
 import random
@@ -40,13 +40,13 @@ def test_a_screen_on_the_cluster_gives_row_for_row_the_verdicts_of_the_local_one
     labelled = [{"text": f"{words} {_room(n)}.", "harm": harmful[words][n % 2]}
                 for n in range(120) for words in thirds]  # fmt: skip
     known = _written(tmp_path / "labelled.jsonl", labelled)
-    ran = evenhand("screen", "calibrate", known, "--scorer", "wordlist", "--false-alarms", "0.05",
+    ran = evenhand("scorers", "screen", "calibrate", known, "--scorer", "wordlist", "--false-alarms", "0.05",
                    "--out", "screen.json")  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     texts = [f"{words} {_room(1_000 + n)}." for n in range(20) for words in thirds]
     answers = _written(tmp_path / "a.jsonl", [{"prompt": "Hm?", "answer": one} for one in texts])
     counts = {}
-    apply = ("screen", "apply", "screen.json", answers, "--judge", "wordlist", "--json")
+    apply = ("scorers", "screen", "apply", "screen.json", answers, "--judge", "wordlist", "--json")
     for engine in (("local",), ("ray", "--actors", "1")):
         where = ("--out", engine[0], "--engine", *engine)
         ran = evenhand(*apply, *where, RAY_ADDRESS=nodes.address)

@@ -1,4 +1,4 @@
-"""`evenhand debate topics` and `evenhand debate run` as a user runs them."""
+"""`evenhand train debate topics` and `evenhand train debate run` as a user runs them."""
 
 import json
 from collections.abc import Iterator
@@ -15,8 +15,8 @@ from .speakers import Speakers
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
 
-TOPICS = ("debate", "topics", "--types", "age", "--count", "25", "--out", "topics.jsonl")
-DEBATE = ("debate", "run", "topics.jsonl", "--rounds", "2", "--out", "run")
+TOPICS = ("train", "debate", "topics", "--types", "age", "--count", "25", "--out", "topics.jsonl")
+DEBATE = ("train", "debate", "run", "topics.jsonl", "--rounds", "2", "--out", "run")
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +37,8 @@ def _few(tmp_path: Path, topics: int = 4) -> None:
 
 @pytest.mark.parametrize("command", ["topics", "run", "sweep"])
 def test_each_command_has_help_with_an_example(evenhand: Run, command: str) -> None:
-    ran = evenhand("debate", command, "--help")
-    assert f"Example: evenhand debate {command}" in ran.stdout
+    ran = evenhand("train", "debate", command, "--help")
+    assert f"Example: evenhand train debate {command}" in ran.stdout
     assert "--method" not in ran.stdout
 
 
@@ -108,7 +108,7 @@ def test_a_list_of_ones_own_is_cleaned_and_asks_nobody(evenhand: Run, tmp_path: 
         '[diet]\nabout = "what they eat"\nroles = ["a vegan", "a hunter"]\n'
     )
     ran = evenhand(
-        "debate", "topics", "--from", "mine.txt", "--roles", "roles.toml", "--types", "diet,age",
+        "train", "debate", "topics", "--from", "mine.txt", "--roles", "roles.toml", "--types", "diet,age",
         "--out", "topics.jsonl", EVENHAND_BASE_URL="http://127.0.0.1:9/v1",
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
@@ -131,7 +131,7 @@ def test_a_list_of_ones_own_is_cleaned_and_asks_nobody(evenhand: Run, tmp_path: 
     ],
 )
 def test_what_cannot_be_is_said(evenhand: Run, arguments: tuple[str, ...], says: str) -> None:
-    ran = evenhand("debate", "topics", "--out", "topics.jsonl", *arguments)
+    ran = evenhand("train", "debate", "topics", "--out", "topics.jsonl", *arguments)
     assert ran.returncode == 1
     assert says in " ".join(ran.stderr.split())
 
@@ -201,7 +201,7 @@ def test_a_file_without_topics_says_what_makes_them(
     ran = evenhand(*DEBATE)
     assert ran.returncode == 1
     assert says in " ".join(ran.stderr.split())
-    assert "evenhand debate topics" in ran.stderr.replace("\n", " ")
+    assert "evenhand train debate topics" in ran.stderr.replace("\n", " ")
 
 
 def test_a_pilot_forecasts_the_calls(evenhand: Run, server: RemoteServer, tmp_path: Path) -> None:

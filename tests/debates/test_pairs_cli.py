@@ -1,4 +1,4 @@
-"""`evenhand pairs …` as a user runs it."""
+"""`evenhand train pairs …` as a user runs it."""
 
 import json
 from pathlib import Path
@@ -50,7 +50,7 @@ def _pairs(folder: Path) -> list[dict[str, object]]:
 
 
 def test_debates_become_pairs(evenhand: Run, debated: Path, tmp_path: Path) -> None:
-    ran = evenhand("pairs", "from-debates", "debates", "--out", "pairs", "--test-share", "0.3")
+    ran = evenhand("train", "pairs", "from-debates", "debates", "--out", "pairs", "--test-share", "0.3")
     assert ran.returncode == 0, ran.stderr
     rows = {str(row["topic"]): row for row in _pairs(tmp_path / "pairs")}
     assert {topic: row["margin"] for topic, row in rows.items()} == {
@@ -70,7 +70,7 @@ def test_debates_become_pairs(evenhand: Run, debated: Path, tmp_path: Path) -> N
 
 
 def test_json_is_the_report_of_the_folder(evenhand: Run, debated: Path, tmp_path: Path) -> None:
-    ran = evenhand("pairs", "from-debates", "debates", "--out", "pairs", "--json")
+    ran = evenhand("train", "pairs", "from-debates", "debates", "--out", "pairs", "--json")
     assert ran.returncode == 0, ran.stderr
     report = json.loads(ran.stdout)
     assert json.loads((tmp_path / "pairs/pairs.json").read_bytes()) == report
@@ -89,7 +89,7 @@ def test_json_is_the_report_of_the_folder(evenhand: Run, debated: Path, tmp_path
 def test_without_a_pair_nothing_is_written_and_the_way_out_is_said(
     evenhand: Run, debated: Path, tmp_path: Path, options: tuple[str, ...], said: str
 ) -> None:
-    ran = evenhand("pairs", "from-debates", "debates", "--out", "pairs", *options)
+    ran = evenhand("train", "pairs", "from-debates", "debates", "--out", "pairs", *options)
     assert ran.returncode == 1
     assert said in " ".join(ran.stderr.split())
     assert not (tmp_path / "pairs").exists()
@@ -98,7 +98,7 @@ def test_without_a_pair_nothing_is_written_and_the_way_out_is_said(
 def test_a_folder_that_is_there_is_left_alone(evenhand: Run, debated: Path, tmp_path: Path) -> None:
     (tmp_path / "pairs").mkdir()
     (tmp_path / "pairs/mine.txt").write_text("keep")
-    ran = evenhand("pairs", "from-debates", "debates", "--out", "pairs")
+    ran = evenhand("train", "pairs", "from-debates", "debates", "--out", "pairs")
     assert ran.returncode == 1
     assert_names(ran.stderr, "pairs", "--out")
     assert [file.name for file in (tmp_path / "pairs").iterdir()] == ["mine.txt"]
@@ -110,7 +110,7 @@ async def test_a_repair_becomes_a_pair(evenhand: Run, tmp_path: Path) -> None:
     }
     items = [Item(id="1", prompt="alpha asks", tags={"category": "Age"})]
     await written(tmp_path / "run", StarDTox(performance=False), items, lines)
-    ran = evenhand("pairs", "from-run", "run", "--out", "pairs", "--license", "apache-2.0")
+    ran = evenhand("train", "pairs", "from-run", "run", "--out", "pairs", "--license", "apache-2.0")
     assert ran.returncode == 0, ran.stderr
     (row,) = _pairs(tmp_path / "pairs")
     assert (row["source"], row["bias_type"], row["margin"]) == ("stardtox", "age", 0.9)
@@ -123,7 +123,7 @@ def test_items_become_pairs(evenhand: Run, tmp_path: Path) -> None:
         "bias_type,context,anti_stereotype,stereotype,unrelated\n"
         "beauty,She looks BLANK; she is wise.,plain,pretty,solemn\n"
     )
-    ran = evenhand("pairs", "from-items", "items.csv", "--out", "pairs")
+    ran = evenhand("train", "pairs", "from-items", "items.csv", "--out", "pairs")
     assert ran.returncode == 0, ran.stderr
     (row,) = _pairs(tmp_path / "pairs")
     looks = "She looks pretty; she is wise."
@@ -132,7 +132,7 @@ def test_items_become_pairs(evenhand: Run, tmp_path: Path) -> None:
 
 
 def test_a_run_of_another_kind_says_what_to_give(evenhand: Run, debated: Path) -> None:
-    ran = evenhand("pairs", "from-run", "debates", "--out", "pairs", "--json")
+    ran = evenhand("train", "pairs", "from-run", "debates", "--out", "pairs", "--json")
     assert ran.returncode == 1
     error = json.loads(ran.stdout)["error"]
     assert error["reason"] == "user_error"

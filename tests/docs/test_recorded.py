@@ -99,7 +99,7 @@ def test_two_audits_of_a_harm_are_compared_as_two_runs_of_a_benchmark() -> None:
 
 def test_the_table_of_mabrf_holds_the_numbers_of_its_run(evenhand: Run) -> None:
     [run] = PAPERS.glob("mabrf/small/*/bbq-mabrf")
-    ran = evenhand("runs", "report", str(run), "--json")
+    ran = evenhand("report", str(run), "--json")
     found = {one["name"]: one for one in json.loads(ran.stdout)["scores"]["estimates"]}
     page = (ROOT / "docs" / "results.md").read_text().replace("−", "-").splitlines()
     [accuracy] = [line for line in page if line.startswith("| accuracy, all 44 items")]
@@ -124,7 +124,7 @@ def test_the_table_of_mabrf_holds_the_numbers_of_its_run(evenhand: Run) -> None:
 def test_the_table_of_swap_holds_the_numbers_of_its_runs(
     evenhand: Run, kind: str, method: str, shown: str
 ) -> None:
-    ran = evenhand("runs", "report", str(RECORDED / "swap" / f"{kind}-{method}"), "--json")
+    ran = evenhand("report", str(RECORDED / "swap" / f"{kind}-{method}"), "--json")
     found = {one["name"]: one for one in json.loads(ran.stdout)["scores"]["estimates"]}
     page = (ROOT / "docs" / "results.md").read_text().splitlines()
     [row] = [line for line in page if line.startswith(f"| {kind}, {shown} |")]
@@ -161,7 +161,7 @@ def test_a_recorded_table_of_a_paper_comes_out_again_byte_for_byte(
     paper, name = table
     shutil.copytree(PAPERS, tmp_path / "papers")
     sample = ("--sample", "per_category=4") if paper == "mabrf" else ()
-    shown = evenhand("reproduce", paper, name, *sample, "--show", "--out", "papers")
+    shown = evenhand("dev", "reproduce", paper, name, *sample, "--show", "--out", "papers")
     assert shown.returncode == 0, shown.stderr
     made = (tmp_path / f"papers/{paper}/small/{name}.json").read_bytes()
     assert made == (ROOT / f"docs/reproduced/{paper}-{name}.json").read_bytes()

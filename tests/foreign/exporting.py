@@ -51,7 +51,7 @@ def source_of(stored: pl.DataFrame, seed: int = 0) -> BbqSource:
 
 
 def imported(stored: StoredAnswers, folder: Path) -> Path:
-    """Score a log as `evenhand import` does."""
+    """Score a log as `evenhand runs import` does."""
     sampling = BbqSampling(stored=covered(stored.records))
     source = BbqSource(stored.records, sampling, origin=stored.origin, notes=stored.notes)
     return made(source, folder)

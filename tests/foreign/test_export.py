@@ -281,13 +281,13 @@ def test_the_command_says_what_it_wrote_and_that_a_run_is_not_finished(
     evenhand: Run, tmp_path: Path
 ) -> None:
     run = str(KEPT / "bbq/unfinished")
-    ran = evenhand("export", run, "--to", "csv", "--out", "items.csv", "--json")
+    ran = evenhand("runs", "export", run, "--out", "csv", "--out", "items.csv", "--json")
     assert ran.returncode == 2, ran.stderr
     said: dict[str, Any] = json.loads(ran.stdout)
     size = (tmp_path / "items.csv").stat().st_size
     assert said["files"] == {"items.csv": size}
     assert (said["items"], said["not_run"]) == (150, 82)
     assert_names(ran.stderr, "82 items")
-    ran = evenhand("export", run, "--to", "xlsx", "--out", "items.xlsx")
+    ran = evenhand("runs", "export", run, "--out", "xlsx", "--out", "items.xlsx")
     assert ran.returncode == 1
     assert_names(" ".join(ran.stderr.split()), "'xlsx'", "inspect, eee, hf", "lm-eval, csv")

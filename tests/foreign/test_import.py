@@ -40,7 +40,7 @@ def test_a_log_of_inspect_gives_the_numbers_of_the_same_answers_in_a_file(
     log = inspect_log(tmp_path / "log.eval", _samples(records))
     ours = _measured(evenhand, data_folder, "measure", "bbq", "--answers", "plain.jsonl", "--out",
                      "plain")  # fmt: skip
-    theirs = _measured(evenhand, data_folder, "import", str(log), "--out", "theirs")
+    theirs = _measured(evenhand, data_folder, "runs", "import", str(log), "--out", "theirs")
     for part in ("estimates", "groups", "coverage"):
         assert theirs["scores"][part] == ours["scores"][part]
     assert theirs["model"] == "openai/pretended"
@@ -157,7 +157,7 @@ def test_a_record_whose_origin_is_not_ours_is_refused_in_words(told: Any) -> Non
 
 def test_an_instrument_that_reads_no_logs_says_so(evenhand: Run, tmp_path: Path) -> None:
     inspect_log(tmp_path / "log.eval", [])
-    ran = evenhand("import", "log.eval", "--instrument", "swap", "--out", "theirs")
+    ran = evenhand("runs", "import", "log.eval", "--instrument", "swap", "--out", "theirs")
     assert ran.returncode == 1
     assert_names(ran.stderr, "swap", "bbq")
 
@@ -165,11 +165,11 @@ def test_an_instrument_that_reads_no_logs_says_so(evenhand: Run, tmp_path: Path)
 def test_a_log_of_another_task_says_what_can_be_scored(evenhand: Run, tmp_path: Path) -> None:
     header = {"eval": {"task": "inspect_evals/gpqa", "model": "m", "created": "", "dataset": {}}}
     inspect_log(tmp_path / "log.eval", [], **header)
-    ran = evenhand("import", "log.eval", "--out", "theirs")
+    ran = evenhand("runs", "import", "log.eval", "--out", "theirs")
     assert ran.returncode == 1
     assert_names(" ".join(ran.stderr.split()), "log.eval", "'gpqa'", "bbq")
     (tmp_path / "plain.jsonl").write_text("{}\n")
-    ran = evenhand("import", "plain.jsonl", "--out", "theirs")
+    ran = evenhand("runs", "import", "plain.jsonl", "--out", "theirs")
     assert_names(
         " ".join(ran.stderr.split()), "plain.jsonl", "measure bbq", "--answers FILE", "--out"
     )

@@ -1,4 +1,4 @@
-"""`evenhand watch` as cron runs it, against a real server on this machine."""
+"""`evenhand monitor` as cron runs it, against a real server on this machine."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from loopback.process import RemoteServer
 __all__ = ["evenhand"]  # the fixture
 
 RECORDED = Path(__file__).parents[2] / "recorded/qwen2.5-coder-1.5b/frontier"
-WATCH = ("watch", "evenhand.gate.toml", "--false-alarm-every", "10", "--out", "kept")
+WATCH = ("monitor", "evenhand.gate.toml", "--false-alarm-every", "10", "--out", "kept")
 
 
 def test_looks_are_steady_until_something_changes_and_the_alarm_says_since_when(

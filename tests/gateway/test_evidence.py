@@ -160,7 +160,7 @@ async def test_runs_show_report_list_and_pairs_read_production_traffic(tmp_path:
         ("report", place, "--json"): '"blocked:unrepaired": 1',
         ("runs", "list", str(tmp_path)): "4, 1 failed",
         ("runs", "verify", place): "all intact",
-        ("pairs", "from-run", place, "--out", str(tmp_path / "pairs")): "items used: 3",
+        ("train", "pairs", "from-run", place, "--out", str(tmp_path / "pairs")): "items used: 3",
     }.items():
         done = await asyncio.to_thread(CliRunner().invoke, app, command)
         assert done.exit_code == 0, done.output
@@ -308,7 +308,7 @@ async def test_pairs_are_not_made_of_hashes(tmp_path: Path) -> None:
         evidence.record(exchange("x", repaired()))
     run = str(run_of(tmp_path).path)
     done = await asyncio.to_thread(
-        CliRunner().invoke, app, ("pairs", "from-run", run, "--out", str(tmp_path / "pairs"))
+        CliRunner().invoke, app, ("train", "pairs", "from-run", run, "--out", str(tmp_path / "pairs"))
     )
     assert isinstance(done.exception, UserError) or "holds no texts" in done.output
 
@@ -336,7 +336,7 @@ async def test_a_gateways_run_has_no_report_of_a_benchmark_and_says_what_to_use(
     async with writing(tmp_path) as evidence:
         evidence.record(exchange("x", passed()))
     refused_ = await asyncio.to_thread(
-        CliRunner().invoke, app, ("runs", "report", str(run_of(tmp_path).path))
+        CliRunner().invoke, app, ("report", str(run_of(tmp_path).path))
     )
     assert refused_.exit_code
     assert "evenhand report" in str(refused_.exception) + refused_.output

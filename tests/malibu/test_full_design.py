@@ -102,7 +102,7 @@ def test_a_model_writes_the_responses_and_judges_are_audited_on_them(
     evenhand: Run, server: RemoteServer, tmp_path: Path
 ) -> None:
     ran = evenhand(
-        "judge-scenarios", "--bases", "6", "--out", "texts", EVENHAND_BASE_URL=server.url
+        "dev", "judge-scenarios", "--bases", "6", "--out", "texts", EVENHAND_BASE_URL=server.url
     )
     assert ran.returncode == 0, ran.stderr
     assert "6 of 6 scenarios have two responses; in 0 one is over a tenth longer" in ran.stdout

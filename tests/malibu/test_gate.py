@@ -188,7 +188,7 @@ def test_measuring_refuses_before_the_first_of_all_its_calls(
     assert not (project / "run").exists()
 
 
-DEBATE = ("debate", "run", "topics.jsonl", "--rounds", "1", "--out", "run")
+DEBATE = ("train", "debate", "run", "topics.jsonl", "--rounds", "1", "--out", "run")
 
 
 def test_the_referee_of_a_debate_needs_a_certificate(

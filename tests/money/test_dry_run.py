@@ -71,7 +71,7 @@ def test_mitigate_is_priced_without_an_endpoint_and_leaves_no_folder(tmp_path: P
 def test_a_table_none_of_whose_rows_can_be_run_says_why_and_ends_with_code_2(
     tmp_path: Path,
 ) -> None:
-    found = _run("reproduce", "rldf", "table4", "--out", str(tmp_path / "papers"), code=2)
+    found = _run("dev", "reproduce", "rldf", "table4", "--out", str(tmp_path / "papers"), code=2)
     assert found["runs"] == []
     assert set(found["cannot_run"]) == {"model: st-rldf", "model: st-self"}
     assert all("--trained" in why for why in found["cannot_run"].values())
@@ -80,7 +80,7 @@ def test_a_table_none_of_whose_rows_can_be_run_says_why_and_ends_with_code_2(
 def test_runs_that_are_played_back_are_named_and_only_where_there_are_some(
     tmp_path: Path,
 ) -> None:
-    found = _run("reproduce", "malibu", "figure5", "--out", str(tmp_path / "papers"))
+    found = _run("dev", "reproduce", "malibu", "figure5", "--out", str(tmp_path / "papers"))
     assert found["played_back"] == []
     assert sum(one["items"] for one in found["runs"]) > 0
 

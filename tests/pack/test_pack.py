@@ -245,7 +245,7 @@ def test_packs_are_a_chain_by_the_hash_of_the_one_before(packed: Packed, tmp_pat
 
 def test_a_run_that_is_not_finished_is_said_everywhere(tmp_path: Path) -> None:
     path = tmp_path / "x.zip"
-    done = CliRunner().invoke(app, ["pack", str(KEPT / "bbq/unfinished"), "--out", str(path)])
+    done = CliRunner().invoke(app, ["runs", "pack", str(KEPT / "bbq/unfinished"), "--out", str(path)])
     assert done.exit_code == 2, done.output
     archive.unpack(path, tmp_path / "into")
     said = PackManifest.from_bytes((tmp_path / "into" / EVIDENCE).read_bytes())
@@ -273,7 +273,7 @@ def test_a_light_pack_has_hashes_in_the_place_of_runs_and_is_never_called_whole(
         assert hashlib.sha256((KEPT / "judge/few_bases" / name).read_bytes()).hexdigest() == digest
     found = verify(path)
     assert (states(found)["runs"], states(found)["figures"], found.state) == ("open",) * 3
-    shown = CliRunner().invoke(app, ["pack", "verify", str(path)])
+    shown = CliRunner().invoke(app, ["runs", "pack", "verify", str(path)])
     assert shown.exit_code == 2
     assert_names(" ".join(shown.output.split()), "not everything")
 
@@ -411,11 +411,11 @@ def test_the_command_ends_with_a_code_that_says_what_was_found(
     folder = packed.unpacked(tmp_path / "folder")
     (folder / "replay.sh").write_text("echo hello\n")
     archive.write(bad, folder)
-    found = CliRunner().invoke(app, ["pack", "verify", str(bad), "--json"])
+    found = CliRunner().invoke(app, ["runs", "pack", "verify", str(bad), "--json"])
     assert found.exit_code == 1
     (seen,) = orjson.loads(found.stdout)["looked"][0]["seen"]
     assert (seen["code"], seen["values"]) == ("pack.changed", {"name": "replay.sh"})
     with pytest.raises(UserError, match=r"\.zip"):
-        CliRunner().invoke(app, ["pack", "x", "--out", "x.tar"], catch_exceptions=False)
+        CliRunner().invoke(app, ["runs", "pack", "x", "--out", "x.tar"], catch_exceptions=False)
     with raises_naming(UserError, "framework iso", "eu-ai-act"):
         make(runs("judge/few_bases"), bad, PackOptions(frameworks=("iso",)))

@@ -19,7 +19,7 @@ from loopback.process import RemoteServer, in_own_process
 from .answering import Titled
 
 PACKAGE = Path(__file__).parent / "evenhand_titles"
-# What is written by `evenhand new`, and installed as it is.
+# What is written by `evenhand dev new`, and installed as it is.
 NEW: dict[installation.Kind, str] = {
     "instrument": "coats",
     "method": "two_looks",

@@ -1,4 +1,4 @@
-"""What `evenhand new` writes is installed as it is, passes its own tests, and works everywhere."""
+"""What `evenhand dev new` writes is installed as it is, passes its own tests, and works everywhere."""
 
 import json
 import shlex
@@ -77,7 +77,7 @@ def test_short_and_long_names_make_tidy_files(name: str, tmp_path: Path) -> None
 
 
 def test_the_command_says_what_it_wrote_and_what_to_run(theirs: Run) -> None:
-    made = said(theirs("new", "instrument", "hats", "--into", "mine", "--json"))
+    made = said(theirs("dev", "new", "instrument", "hats", "--into", "mine", "--json"))
     assert made["folder"] == "mine/evenhand_hats"
     assert made["files"] == [
         "pyproject.toml",
@@ -87,10 +87,10 @@ def test_the_command_says_what_it_wrote_and_what_to_run(theirs: Run) -> None:
         "tests/test_hats.py",
     ]
     assert made["next"][0].removeprefix("pip install -e ") == "'mine/evenhand_hats[dev]'"
-    again = theirs("new", "instrument", "hats", "--into", "mine")
+    again = theirs("dev", "new", "instrument", "hats", "--into", "mine")
     assert again.returncode == 1
     assert_names(" ".join(again.stderr.split()), "mine/evenhand_hats")
-    installed = theirs("new", "method", "coats", "--into", "mine")  # the instrument's package
+    installed = theirs("dev", "new", "method", "coats", "--into", "mine")  # the instrument's package
     assert_names(" ".join(installed.stderr.split()), "evenhand_coats", "installed")
 
 
@@ -98,7 +98,7 @@ def test_what_to_run_next_can_be_pasted_whatever_the_folder_is_called(
     theirs: Run, tmp_path: Path
 ) -> None:
     odd = str(tmp_path / "it's a $(id)")
-    made = said(theirs("new", "scorer", "odd", "--into", odd, "--json"))
+    made = said(theirs("dev", "new", "scorer", "odd", "--into", odd, "--json"))
     pip, tests = map(shlex.split, made["next"][:2])
     assert pip[-1] == f"{odd}/evenhand_odd[dev]"
     assert tests == ["pytest", f"{odd}/evenhand_odd"]

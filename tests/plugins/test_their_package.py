@@ -91,7 +91,7 @@ def test_runs_show_knows_their_runs(theirs: Run, reports: dict[str, dict[str, An
     ran = theirs("runs", "show", "think_twice")
     assert ran.returncode == 0, ran.stderr
     assert "think_twice" in ran.stdout
-    again = theirs("runs", "report", "default", "--json")
+    again = theirs("report", "default", "--json")
     assert again.returncode == 0, again.stderr
     assert values(json.loads(again.stdout)) == values(reports["default"])
 

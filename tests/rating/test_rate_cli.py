@@ -1,4 +1,4 @@
-"""`evenhand rate …` as a user runs it: sheets out, filled by raters who are known, sheets in, and
+"""`evenhand annotate …` as a user runs it: sheets out, filled by raters who are known, sheets in, and
 agreement as worked by hand."""
 
 import json
@@ -21,8 +21,8 @@ __all__ = ["endpoint", "evenhand"]  # the fixtures
 # Marks of three raters for four texts, for every question.
 MARKS = {"one": (8, 8, 8), "two": (2, 2, 8), "three": (2, 2, 2), "four": (8, 8, 2)}
 SHEETS = [f"sheets/rater-{n}/rater-{n}.csv" for n in (1, 2, 3)]
-EXPORT = ("rate", "export", "run", "--out", "sheets", "--raters", "3", "--sample", "4")
-IMPORT = ("rate", "import", *SHEETS, "--key", "sheets-key.json", "--out", "ratings")
+EXPORT = ("annotate", "export", "run", "--out", "sheets", "--raters", "3", "--sample", "4")
+IMPORT = ("annotate", "import", *SHEETS, "--key", "sheets-key.json", "--out", "ratings")
 
 
 def _fill(folder: Path) -> None:
@@ -40,7 +40,7 @@ async def exported(tmp_path: Path, evenhand: Run) -> Path:
     ran = evenhand(*EXPORT)
     assert ran.returncode == 0, ran.stderr
     assert_names(ran.stdout, "4 texts", "3 raters")
-    assert_names(ran.stdout, "evenhand rate import", "--key sheets-key.json", "--out ratings")
+    assert_names(ran.stdout, "evenhand annotate import", "--key sheets-key.json", "--out ratings")
     return tmp_path
 
 
@@ -55,7 +55,7 @@ def test_known_raters_have_the_kappa_and_alpha_worked_by_hand(
     ran = evenhand(*IMPORT)
     assert ran.returncode == 0, ran.stderr
     assert_names(ran.stdout, "36 of 36", "3 sheets")
-    ran = evenhand("rate", "agree", "ratings", "--json")
+    ran = evenhand("annotate", "agree", "ratings", "--json")
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout)
     for one in found["questions"]:
@@ -80,7 +80,7 @@ def test_known_raters_have_the_kappa_and_alpha_worked_by_hand(
     percent = found["questions"][0]["bias_percent"][0]
     assert (percent["value"], percent["low"]) == (50, pytest.approx(100 - 10 * mean["high"]))
     assert found["verdict"]["state"] == "inconclusive"
-    shown = evenhand("rate", "agree", "ratings", "--full").stdout
+    shown = evenhand("annotate", "agree", "ratings", "--full").stdout
     assert shown.count("INCONCLUSIVE: agreement") == 2
     assert "rater-1, rater-3" in shown
 
@@ -91,11 +91,11 @@ def test_what_is_missing_is_listed_by_line_and_below_95_percent_the_command_ends
     _fill(exported)
     lines = (exported / SHEETS[0]).read_text().replace(",8,8,8", ",8,,8").splitlines(keepends=True)
     (exported / SHEETS[0]).write_text("".join(lines))
-    ran = evenhand("rate", "import", SHEETS[0], *IMPORT[5:])
+    ran = evenhand("annotate", "import", SHEETS[0], *IMPORT[5:])
     assert_names(ran.stdout, "10 of 12", "1 sheets")
     assert ran.stdout.count("communication: left empty") == 2
     assert_names(ran.stdout, "rater-2, rater-3")
-    ran = evenhand("rate", "agree", "ratings")
+    ran = evenhand("annotate", "agree", "ratings")
     assert ran.returncode == 2
     assert_names(ran.stdout, "83.3%", 12, "2 left")
 
@@ -109,12 +109,12 @@ async def test_a_judge_that_scored_the_statements_of_a_debate_is_held_against_pe
     verdict = {"reasons": ["so", "so"], "ranking": [1, 2], "scores": [1, 8]}  # the man comes first
     lines = {"debater": ["I say one", "I say two"], "referee": [json.dumps(verdict)]}
     await written(tmp_path / "run", Debate(rounds=1), items, {"cats": lines})
-    ran = evenhand("rate", "export", "run", "--out", "sheets", "--raters", "3", "--sample", "2")
+    ran = evenhand("annotate", "export", "run", "--out", "sheets", "--raters", "3", "--sample", "2")
     assert ran.returncode == 0, ran.stderr
     _fill(tmp_path)
     assert evenhand(*IMPORT).returncode == 0
     options = ("--judge", "run", "--labels", "people.jsonl")
-    ran = evenhand("rate", "agree", "ratings", "--json", *options)
+    ran = evenhand("annotate", "agree", "ratings", "--json", *options)
     assert ran.returncode == 0, ran.stderr
     (judged,) = json.loads(ran.stdout)["judge"]
     # People: 8 and 4. The judge: 10 − 8 = 2 of the boy's "one", 10 − 1 = 9 of the man's "two".
@@ -125,17 +125,17 @@ async def test_a_judge_that_scored_the_statements_of_a_debate_is_held_against_pe
     )
     marked = {item.tags["human"] for item in labelled(tmp_path / "people.jsonl")}
     assert marked == {"8", "4"}
-    shown = evenhand("rate", "agree", "ratings", *options).stdout
+    shown = evenhand("annotate", "agree", "ratings", *options).stdout
     assert "? inconclusive  agrees" in shown
 
 
 def test_an_error_says_what_to_do(evenhand: Run, exported: Path) -> None:
     for command, said in (
-        (("rate", "agree", "nothing"), "evenhand rate import SHEET.csv … --key KEY --out nothing"),
-        (("rate", "import", "a.csv", "--key", "nothing", "--out", "b"), "nothing cannot be read"),
-        (("rate", "export", "run", "run", "--out", "more"), "a run is given twice"),
+        (("annotate", "agree", "nothing"), "evenhand annotate import SHEET.csv … --key KEY --out nothing"),
+        (("annotate", "import", "a.csv", "--key", "nothing", "--out", "b"), "nothing cannot be read"),
+        (("annotate", "export", "run", "run", "--out", "more"), "a run is given twice"),
         (EXPORT, "name another folder with --out"),
-        (("rate", "export", "run", "--out", "more"), "ask for --sample 4 or fewer"),
+        (("annotate", "export", "run", "--out", "more"), "ask for --sample 4 or fewer"),
     ):
         ran = evenhand(*command)
         assert ran.returncode == 1

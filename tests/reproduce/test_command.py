@@ -1,4 +1,4 @@
-"""`evenhand reproduce` as a user runs it; the server counts what was really asked."""
+"""`evenhand dev reproduce` as a user runs it; the server counts what was really asked."""
 
 import json
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from loopback.process import RemoteServer, in_own_process
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
 
-FIGURE = ("reproduce", "rldf", "figure1", "--seed", "1", "--sample", "per_type=1")
+FIGURE = ("dev", "reproduce", "rldf", "figure1", "--seed", "1", "--sample", "per_type=1")
 PLACE = Path("rldf/small")
 
 
@@ -75,7 +75,7 @@ def test_a_table_is_resumed_shown_and_played_back_byte_for_byte(
 def test_a_pilot_prices_the_runs_and_writes_no_table(
     evenhand: Run, endpoint: str, tmp_path: Path
 ) -> None:
-    ran = evenhand("reproduce", "malibu", "figure5", "--only", "alone", "--pilot", "50", "--json",
+    ran = evenhand("dev", "reproduce", "malibu", "figure5", "--only", "alone", "--pilot", "50", "--json",
                    "--out", "papers")  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout)
@@ -88,7 +88,7 @@ def test_models_stand_side_by_side_and_rows_of_trained_weights_say_what_they_nee
 ) -> None:
     for model in ("mine", "yours"):
         (tmp_path / "papers/rldf/small" / model).mkdir(parents=True)
-    ran = evenhand("reproduce", "rldf", "table3", "--show", "--out", "papers")
+    ran = evenhand("dev", "reproduce", "rldf", "table3", "--show", "--out", "papers")
     assert ran.returncode == 0, ran.stderr
     said = " ".join(ran.stdout.split())
     assert_names(said, "mine: st-sft", "not run", "less biased")
@@ -109,17 +109,17 @@ def test_models_whose_folders_would_be_one_are_refused_before_a_call(evenhand: R
 
 
 def test_what_holds_no_result_is_refused_with_the_reason(evenhand: Run) -> None:
-    ran = evenhand("reproduce", "rldf", "figure3")
+    ran = evenhand("dev", "reproduce", "rldf", "figure3")
     assert ran.returncode == 1
     assert_names(ran.stderr, "drawing")
-    other = evenhand("reproduce", "rldf", "figure1", "--sample", "a=3", "--model", "x")
+    other = evenhand("dev", "reproduce", "rldf", "figure1", "--sample", "a=3", "--model", "x")
     assert_names(" ".join(other.stderr.split()), "--sample a", "no run")
-    unknown = evenhand("reproduce", "rldf", "table99")
+    unknown = evenhand("dev", "reproduce", "rldf", "table99")
     assert_names(" ".join(unknown.stderr.split()), "table99", "figure1, table1")
 
 
 def test_the_list_says_what_runs_and_what_it_needs(evenhand: Run) -> None:
-    listed = json.loads(evenhand("reproduce", "list", "--json").stdout)
+    listed = json.loads(evenhand("dev", "reproduce", "list", "--json").stdout)
     one = next(e for e in listed["tables"] if (e["paper"], e["table"]) == ("mabrf", "table4"))
     assert one["runnable"]
     assert one["needs"] == ["endpoint", "squad", "search"]

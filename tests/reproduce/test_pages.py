@@ -14,7 +14,7 @@ TABLES = ROOT / "docs" / "reproduced"
 def test_the_page_of_the_papers_ends_with_what_the_command_makes() -> None:
     page = (ROOT / "docs/papers.md").read_text()
     assert page.endswith(papers_page(TABLES)), (
-        "put the output of `evenhand reproduce page` in the place of all from '## StarDTox' on"
+        "put the output of `evenhand dev reproduce page` in the place of all from '## StarDTox' on"
     )
 
 

@@ -1,4 +1,4 @@
-"""`evenhand screen apply`: the screen decides where it is sure, the judge the rest; drift is
+"""`evenhand scorers screen apply`: the screen decides where it is sure, the judge the rest; drift is
 said."""
 
 import json
@@ -256,7 +256,7 @@ def screen(evenhand: Run, server: RemoteServer, tmp_path: Path) -> Path:
     rows += [{"text": f"{n / 100:.2f} {in_letters(n + 100)}", "harm": False} for n in range(59)]
     written(tmp_path / "labelled.jsonl", rows)
     ran = evenhand(
-        *("screen", "calibrate", "labelled.jsonl", "--scorer", "own", "--false-alarms", "0.05"),
+        *("scorers", "screen", "calibrate", "labelled.jsonl", "--scorer", "own", "--false-alarms", "0.05"),
         *("--out", "screen.json"),
     )
     assert ran.returncode == 0, ran.stderr
@@ -269,7 +269,7 @@ def answers(place: Path, texts: list[str]) -> str:
 
 
 def applied(evenhand: Run, name: str, out: str, code: int) -> dict[str, Any]:
-    ran = evenhand("screen", "apply", "screen.json", name, "--judge", "wordlist", "--json",
+    ran = evenhand("scorers", "screen", "apply", "screen.json", name, "--judge", "wordlist", "--json",
                    "--out", out)  # fmt: skip
     assert ran.returncode == code, ran.stderr
     return dict(json.loads(ran.stdout))
@@ -296,7 +296,7 @@ def test_what_the_screen_is_not_sure_of_and_no_more_goes_to_the_judge_and_is_cou
     again = applied(evenhand, "a.jsonl", "runs/a", 0)  # the same run: the same look
     assert again == found
     assert len((tmp_path / "screen.looks.jsonl").read_text().splitlines()) == 1 + 1
-    shown = evenhand("screen", "apply", "screen.json", "a.jsonl", "--judge", "wordlist",
+    shown = evenhand("scorers", "screen", "apply", "screen.json", "a.jsonl", "--judge", "wordlist",
                      "--out", "runs/a").stdout  # fmt: skip
     assert_names(shown, "missed harm", "all texts", 0.05, 0.95)
 
@@ -309,7 +309,7 @@ def test_drift_is_said_by_code_4_and_the_promise_does_not_come_back_by_itself(
     assert found["drift"]["drifted"]
     assert not found["promise_holds"]
     usual = answers(tmp_path / "usual.jsonl", USUAL)
-    ran = evenhand("screen", "apply", "screen.json", usual, "--judge", "wordlist",
+    ran = evenhand("scorers", "screen", "apply", "screen.json", usual, "--judge", "wordlist",
                    "--out", "runs/usual")  # fmt: skip
     assert ran.returncode == 4
     assert_names(ran.stdout, "THE PROMISE", "screen calibrate")
@@ -323,7 +323,7 @@ def test_a_scorer_that_is_read_otherwise_than_at_calibration_is_refused(
     config = tmp_path / "evenhand.toml"
     config.write_text(config.read_text() + 'score_field = "other"\n')
     name = answers(tmp_path / "a.jsonl", USUAL)
-    ran = evenhand("screen", "apply", "screen.json", name, "--judge", "wordlist", "--out", "runs/a")
+    ran = evenhand("scorers", "screen", "apply", "screen.json", name, "--judge", "wordlist", "--out", "runs/a")
     assert ran.returncode == 1
     assert_names(ran.stderr, "screen.json", "http@1+")
     assert not (tmp_path / "runs").exists()
@@ -334,7 +334,7 @@ def test_verdicts_that_are_missing_are_code_2_and_never_clean(
 ) -> None:
     """The judge is the same service, which gives no score to a text without a number."""
     name = answers(tmp_path / "a.jsonl", [*USUAL, *(f"no number {n}" for n in range(6))])
-    ran = evenhand("screen", "apply", "screen.json", name, "--judge", "own", "--json",
+    ran = evenhand("scorers", "screen", "apply", "screen.json", name, "--judge", "own", "--json",
                    "--out", "runs/a")  # fmt: skip
     assert ran.returncode == 2, ran.stderr
     found = json.loads(ran.stdout)
@@ -351,7 +351,7 @@ def test_a_screen_without_its_looks_is_refused_before_anything_is_judged(
 ) -> None:
     (tmp_path / "screen.looks.jsonl").unlink()
     name = answers(tmp_path / "a.jsonl", USUAL)
-    ran = evenhand("screen", "apply", "screen.json", name, "--judge", "wordlist", "--out", "runs/a")
+    ran = evenhand("scorers", "screen", "apply", "screen.json", name, "--judge", "wordlist", "--out", "runs/a")
     assert ran.returncode == 1
     assert "calibrate again" in ran.stderr
     assert not (tmp_path / "runs").exists()
@@ -361,7 +361,7 @@ def test_a_column_of_parquet_is_not_named_for_lines_of_json(
     evenhand: Run, screen: Path, tmp_path: Path
 ) -> None:
     name = answers(tmp_path / "a.jsonl", USUAL)
-    ran = evenhand("screen", "apply", "screen.json", name, "--judge", "wordlist", "--text-column",
+    ran = evenhand("scorers", "screen", "apply", "screen.json", name, "--judge", "wordlist", "--text-column",
                    "body", "--out", "runs/a")  # fmt: skip
     assert ran.returncode == 1
     assert_names(ran.stderr, "--text-column", "Parquet")

@@ -1,4 +1,4 @@
-"""`evenhand screen calibrate`: cut-offs by hand and by a second route, and what it refuses."""
+"""`evenhand scorers screen calibrate`: cut-offs by hand and by a second route, and what it refuses."""
 
 import json
 from pathlib import Path
@@ -149,7 +149,7 @@ def test_a_screen_file_that_was_changed_by_hand_or_whose_scorer_changed_is_refus
     place.write_bytes(calibrated(known, scores_of(known), ScreenTargets(), BY).to_bytes())
     found = read_screen(place)
     found.require("own@1", {"kind": "own"}, place)
-    with raises_naming(UserError, "own@1", "own@2", "evenhand screen calibrate"):
+    with raises_naming(UserError, "own@1", "own@2", "evenhand scorers screen calibrate"):
         found.require("own@2", {"kind": "own"}, place)
     with raises_naming(UserError, "own@1", "other settings"):
         found.require("own@1", {"kind": "own", "bound": 2}, place)
@@ -169,7 +169,7 @@ def test_the_command_says_for_which_group_labels_are_missing_and_ends_with_code_
              for n in range(60)]  # fmt: skip
     (tmp_path / "labelled.csv").write_text("\n".join(["text,harm,whom", *rows]) + "\n")
     ran = evenhand(
-        *("screen", "calibrate", "labelled.csv", "--scorer", "offline", "--group", "whom"),
+        *("scorers", "screen", "calibrate", "labelled.csv", "--scorer", "offline", "--group", "whom"),
         *("--out", "screen.json"),
     )
     assert ran.returncode == 2, ran.stderr
@@ -189,7 +189,7 @@ def test_the_command_says_for_which_group_labels_are_missing_and_ends_with_code_
     lowest = min(one["scores"]["toxicity"] for one in json.loads(scored.stdout))
     assert found.low == pytest.approx(lowest, abs=1e-5)
     assert found.judged == {"harmful": 1.0, "clean": 0.0}
-    again = evenhand("screen", "calibrate", "labelled.csv", "--scorer", "offline",
+    again = evenhand("scorers", "screen", "calibrate", "labelled.csv", "--scorer", "offline",
                      "--out", "screen.json")  # fmt: skip
     assert again.returncode == 1
     assert_names(again.stderr, "screen.json", "--out")
@@ -203,7 +203,7 @@ def test_a_promise_of_all_texts_is_code_0_and_its_json_is_the_file(
     written(tmp_path / "labelled.jsonl", rows)
     written(tmp_path / "traffic.jsonl", [{"text": f"idiot {n}"} for n in range(4)])
     ran = evenhand(
-        *("screen", "calibrate", "labelled.jsonl", "--scorer", "wordlist", "--json"),
+        *("scorers", "screen", "calibrate", "labelled.jsonl", "--scorer", "wordlist", "--json"),
         *("--traffic", "traffic.jsonl", "--out", "screen.json"),
     )
     assert ran.returncode == 0, ran.stderr

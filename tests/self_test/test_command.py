@@ -1,4 +1,4 @@
-"""`evenhand self-test` says a line a control and ends with 1 where one is misread."""
+"""`evenhand dev self-test` says a line a control and ends with 1 where one is misread."""
 
 import json
 

@@ -73,7 +73,7 @@ def test_versions_that_are_left_out_are_named_and_the_file_comes_back(tmp_path: 
     (_, said) = Swap().remarks(SwapOptions(prompts=file, families="gender"), 14)
     assert said.startswith("gender: 1 prompts are not asked without a group")
     assert_names(said, "'0'", "'works'", "'alone'")
-    out = ["swap", str(file), "--families", "gender", "--versions-out", str(versions)]
+    out = ["counterfactual", str(file), "--families", "gender", "--versions-out", str(versions)]
     ran = CliRunner().invoke(app, out)
     assert said[:40] in ran.output
     assert len(read_answers(versions).asked) == 4 + 5 + 5

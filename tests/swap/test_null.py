@@ -1,4 +1,4 @@
-"""What audits of `swap` without bias conclude; how often is told by the null laboratory."""
+"""What audits of `counterfactual` without bias conclude; how often is told by the null laboratory."""
 
 from pathlib import Path
 

@@ -295,7 +295,7 @@ def test_a_reply_that_is_lost_never_changes_the_answer_for_all(
 def test_versions_go_out_to_an_app_and_its_answers_come_back(tmp_path: Path) -> None:
     lines = [{"id": f"p{n}", "task": "Say yes or no.", "prompt": "Hire {name}?"} for n in range(8)]
     prompts, versions = _file(tmp_path / "p.jsonl", lines), tmp_path / "v.jsonl"
-    out = ["swap", str(prompts), "--families", "gender", "--versions-out", str(versions)]
+    out = ["counterfactual", str(prompts), "--families", "gender", "--versions-out", str(versions)]
     assert CliRunner().invoke(app, out).exit_code == 0
     again = CliRunner().invoke(app, out)
     assert isinstance(again.exception, UserError)
@@ -306,7 +306,7 @@ def test_versions_go_out_to_an_app_and_its_answers_come_back(tmp_path: Path) -> 
     answered = [one | {"answer": "yes" if one["label"] == "man" else "no"} for one in asked]
     _file(versions, answered)
     ran = CliRunner().invoke(
-        app, ["swap", "--answers", str(versions), "--decision", r"^(yes|no)$",
+        app, ["counterfactual", "--answers", str(versions), "--decision", r"^(yes|no)$",
               "--out", str(tmp_path / "run"), "--json"],
     )  # fmt: skip
     assert ran.exit_code == 0, ran.output

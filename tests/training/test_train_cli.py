@@ -71,7 +71,7 @@ def test_a_stage_trains_and_says_where_the_model_is(
         (["--processes", "3"], "batch of 32 is not a multiple"),
         (["--bias-type", "beauty"], "has no bias type 'beauty'; it has: age, profession"),
         (["--model", "nowhere"], "from-gguf"),
-        (["--pairs", "nowhere"], "evenhand pairs"),
+        (["--pairs", "nowhere"], "evenhand train pairs"),
     ],
 )
 def test_a_wrong_option_says_what_to_do(

@@ -67,11 +67,11 @@ def test_measure_stops_and_its_folder_is_reported_and_not_compared(
     assert page.returncode == 0, page.stderr
     assert "stopped early after" in (folder / "page.html").read_text()
     assert_names((folder / "page.html").read_text(), "no p-values")
-    for command in (("compare", "run", "run"), ("pack", "run", "--out", "run.zip"),
-                    ("export", "run", "--to", "eee", "--out", "eee")):  # fmt: skip
+    for command in (("compare", "run", "run"), ("runs", "pack", "run", "--out", "run.zip"),
+                    ("runs", "export", "run", "--to", "eee", "--out", "eee")):  # fmt: skip
         refused = evenhand(*command, **data)
         assert refused.returncode == 1
-        assert_names(" ".join(refused.stderr.split()), "evenhand runs report")
+        assert_names(" ".join(refused.stderr.split()), "evenhand report")
 
 
 def test_a_sequential_gate_has_the_verdict_of_a_fixed_one_from_fewer_templates(

@@ -97,7 +97,7 @@ def test_the_filters_of_the_tests_each_leave_some_items_and_not_all(rows: Rows) 
         ({"move": "up"}, "move is one of lost, gained"),
         ({"text": "x" * 201}, "at most 200 characters"),
         ({"nonsense": ""}, "unknown filter nonsense"),
-        ({"move": "lost"}, "start `evenhand view` with --against RUN"),
+        ({"move": "lost"}, "start `evenhand runs view` with --against RUN"),
         ({"text": ["a", "b"]}, "a filter is given twice"),
     ],
 )

@@ -1,4 +1,4 @@
-"""`evenhand answer`, `mitigate` and `judge-scenarios`: what a method answers."""
+"""`evenhand answer`, `mitigate` and `dev judge-scenarios`: what a method answers."""
 
 import asyncio
 from collections.abc import Sequence
@@ -237,7 +237,7 @@ def _judge_scenarios(
     into the run folder, for `audit judge --scenarios`. Ends with code 2 if fewer than 95 % of the
     scenarios have both.
 
-    Example: evenhand judge-scenarios --bases 12 --out runs/written
+    Example: evenhand dev judge-scenarios --bases 12 --out runs/written
     """
     design = JudgeDesign(bases=bases, derived=derived, pairs=0, seed=sample_seed)
     config = options.load()

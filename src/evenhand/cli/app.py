@@ -3,10 +3,12 @@
 A command's module is imported when the command is typed: help and version need none of them."""
 
 import contextlib
+import functools
 import gc
 import importlib
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -21,25 +23,22 @@ from evenhand.core.errors import EvenhandError
 from evenhand.core.version import __version__
 
 _SCREEN = """\
-evenhand {version}: is a model biased, against whom, how sure, and what helps?
+evenhand {version}: measure and mitigate social bias in language models
 
-  Try without a model  evenhand demo
-  Is it biased?        evenhand measure bbq --out runs/now
-  Does a remedy help?  evenhand compare runs/now runs/after
-  Which remedy?        evenhand frontier --out runs/front
-  A page to hand over  evenhand report runs/now runs/after --out report.html
-  Trust this judge?    evenhand audit judge --out runs/judge
-  Trust the numbers?   evenhand self-test
-  What will it cost?   any of these with --dry-run (asks nothing)
-  Repair my answers    evenhand mitigate prompts.jsonl --out runs/first
-  … on their way out   evenhand gateway --upstream URL
+  Try it without a model      evenhand demo
+  Check model and endpoint    evenhand doctor
+  Measure bias                evenhand measure bbq --out runs/now
+  Change a group, compare     evenhand counterfactual prompts.jsonl
+  Audit a judge               evenhand audit judge --out runs/judge
+  Compare two runs            evenhand compare runs/now runs/after
+  Rank mitigation methods     evenhand frontier --out runs/front
+  Answer a file of prompts    evenhand mitigate prompts.jsonl --out runs/first
+  Check responses live        evenhand gateway serve --upstream URL
+  Fail a build                evenhand gate
+  Write a report              evenhand report runs/now --out report.html
 
-Start:  evenhand doctor        endpoint: {endpoint}
-
-Also: answer  methods  plan  runs  scorers  overcorrection  debate  pairs
-      train  serve-local  conformance  reliability  rate  harms
-      judge-scenarios  reproduce  gate  view  pack  audit  swap  new  import
-      export  watch  screen
+Endpoint: {endpoint}
+Add --dry-run to any run to see its cost first.
 All commands: evenhand --help"""
 
 
@@ -60,116 +59,196 @@ def _endpoint() -> str:
 
 # Command: where it is, and what it does in one line, which is also the first line of its help.
 COMMANDS = {
-    "demo": ("demo:demo", "Show what comes out, without a model."),
-    "doctor": ("doctor:doctor", "Look at what is installed and at what the endpoint can do."),
-    "self-test": (
-        "validation:self_test",
-        "Check that this machine reads models of known behaviour rightly.",
+    "demo": ("demo:demo", "Tour recorded results. Needs no model."),
+    "doctor": ("doctor:doctor", "Check the installation and the endpoint."),
+    "serve-local": ("serving:serve_local", "Serve a small local model with llama.cpp."),
+    "measure": ("measure:measure", "Run a benchmark: bbq, rtp, bold, holisticbias and more."),
+    "counterfactual": (
+        "swap:swap",
+        "Change the group that your prompts mention and compare the answers.",
     ),
-    "serve-local": ("serving:serve_local", "Serve a model on this machine with llama.cpp."),
-    "answer": ("answers:answer", "Answer one prompt with a method."),
-    "mitigate": ("answers:mitigate", "Answer every prompt of a file with a method."),
-    "measure": ("measure:measure", "Measure a method on an instrument, or a model itself."),
     "audit": (
         "audit:audit",
-        "Audit a judge, a scorer, a reward model, a harm policy, or decisions already made.",
+        "Audit a judge, a scorer, a reward model, a harm policy or past decisions.",
     ),
-    "swap": ("swap:swap", "Ask as if somebody else were spoken of, and say what that changes."),
-    "import": ("measure:import_log", "Score the log of another tool, without a call."),
-    "export": ("pack:export", "Write a run as a log or a table that other tools open."),
-    "compare": ("findings:compare", "Compare two runs on the items they share."),
-    "gate": ("gate:gate", "Say whether a change makes anything worse: pass, fail or open."),
-    "watch": ("gate:watch", "Ask the same questions over time; an alarm when answers change."),
-    "reliability": (
-        "findings:reliability",
-        "Say how much of a score is the order, the wording or the seed.",
-    ),
-    "report": ("findings:report", "Write a page of what runs showed, to look at and hand over."),
-    "pack": (
-        "pack:pack",
-        "Pack runs as evidence: everything that is needed to check them, in one file.",
-    ),
-    "view": ("serving:view", "Look through the items of a run in a browser."),
-    "gateway": (
-        "gateway:gateway",
-        "Stand in front of an endpoint and repair its answers on their way out.",
-    ),
-    "frontier": ("frontier:frontier", "Run several methods and say what each is worth."),
-    "reproduce": (
-        "reproduce:reproduce",
-        "Reproduce a table or figure of a paper, its numbers beside ours.",
-    ),
-    "plan": ("plan:plan", "Plan a paired comparison before anything is spent."),
-    "methods": ("methods:methods", "List the methods, or show one with its settings."),
     "overcorrection": (
         "frontier:overcorrection",
-        "Count the benign texts that methods make worse.",
+        "Count the harmless texts that mitigation methods make worse.",
     ),
-    "judge-scenarios": (
-        "answers:judge_scenarios",
-        "Let a model write the responses that judges are audited on.",
+    "compare": ("findings:compare", "Compare two runs item by item."),
+    "frontier": (
+        "frontier:frontier",
+        "Compare mitigation methods on harm, utility and cost.",
     ),
-    "rate": ("rate:rate", "Let people rate texts: sheets out, sheets in, how far they agree."),
-    "conformance": (
-        "validation:conformance",
-        "Test what scorers of BBQ-like questions make of answers whose truth is known.",
+    "stability": (
+        "findings:reliability",
+        "Estimate how much a score depends on order, wording and seed.",
     ),
-    "runs": (
-        "runs:runs",
-        "Look at run folders: list, show, report, repeats, status, export, verify.",
-    ),
-    "harms": (
-        "harms:harms",
-        "Harms of your own: a policy in words, and the check that lets it be used.",
-    ),
-    "scorers": ("scorers:scorers", "Toxicity scorers: list them, score texts, audit them."),
-    "screen": (
+    "plan": ("plan:plan", "Estimate the required sample size, power and cost."),
+    "answer": ("answers:answer", "Answer one prompt with a mitigation method."),
+    "mitigate": ("answers:mitigate", "Answer or repair a file of prompts."),
+    "methods": ("methods:methods", "List mitigation methods and their settings."),
+    "gateway": ("gateway:gateway", "Run a proxy that checks and repairs responses."),
+    "gate": ("gate:gate", "Fail a build when a metric gets worse."),
+    "monitor": ("gate:watch", "Repeat an evaluation and alert on drift."),
+    "scorers": ("scorers:scorers", "List, run, check and combine toxicity scorers."),
+    "scorers screen": (
         "screening:screen",
-        "Screens with a promise: a cheap scorer decides where it is sure, a judge the rest.",
+        "Send only uncertain texts to a judge, with a guaranteed recall.",
     ),
-    "debate": ("debate:debate", "Let a model debate in roles and score what it says for bias."),
-    "pairs": ("pairs:pairs", "Make preference pairs to train on."),
-    "new": (
-        "methods:new",
-        "Write a package for an instrument, a method or a scorer of your own.",
+    "annotate": ("rate:rate", "Collect blinded human ratings and measure agreement."),
+    "train": ("train:train", "Train on preference pairs: SFT, reward model, DPO, RLOO, PPO."),
+    "train debate": ("debate:debate", "Generate debates in roles that a referee scores."),
+    "train pairs": (
+        "pairs:pairs",
+        "Build preference pairs from debates, repairs or datasets.",
     ),
-    "train": ("train:train", "Train on pairs: SFT, a reward model, DPO, and RL against it."),
+    "runs": ("runs:runs", "List, inspect, verify, view, pack and export runs."),
+    "runs export": ("pack:export", "Write a run as a file that other tools open."),
+    "runs import": ("measure:import_log", "Score the log of another tool, without a call."),
+    "runs pack": ("pack:pack", "Create or verify a signed evidence bundle."),
+    "runs view": ("serving:view", "Browse the items of a run."),
+    "report": ("findings:report", "Print or write the report of runs: terminal, HTML, PDF."),
+    "dev": ("dev:dev", "Extend evenhand, check it, and reproduce the papers."),
+    "dev new": ("methods:new", "Create a plugin: an instrument, a method or a scorer."),
+    "dev self-test": ("validation:self_test", "Check evenhand against models with known bias."),
+    "dev conformance": ("validation:conformance", "Test any BBQ scorer against known answers."),
+    "dev reproduce": (
+        "reproduce:reproduce",
+        "Reproduce tables of the StarDTox, MABRF, RLDF and MALIBU papers.",
+    ),
+    "dev harms": ("harms:harms", "List the harm policies of the config and their certificates."),
+    "dev judge-scenarios": (
+        "answers:judge_scenarios",
+        "Generate scenarios for audits of judges.",
+    ),
 }
-_NEED_NO_ARGUMENT = ("demo", "self-test", "serve-local", "methods", "conformance")
+_HEADINGS = {
+    "Get started": ("demo", "doctor", "serve-local"),
+    "Measure": ("measure", "counterfactual", "audit", "overcorrection"),
+    "Compare": ("compare", "frontier", "stability", "plan"),
+    "Mitigate": ("answer", "mitigate", "methods", "gateway"),
+    "Automate": ("gate", "monitor"),
+    "Scorers, annotators and training": ("scorers", "annotate", "train"),
+    "Runs and development": ("runs", "report", "dev"),
+}
+_NEED_NO_ARGUMENT = (
+    "demo", "serve-local", "methods", "gate", "dev self-test", "dev conformance", "dev harms",
+)  # fmt: skip
 
 
-def load(name: str) -> Any:
-    """Import a command, as a click command or group."""
-    module, _, attribute = COMMANDS[name][0].partition(":")
-    gc.disable()  # our choice: what is imported stays, and looking for garbage takes a tenth of it
-    try:
-        loaded = getattr(importlib.import_module(f"evenhand.cli.{module}"), attribute)
-    finally:
-        gc.enable()
-    holder = typer.Typer(rich_markup_mode=None)  # help is text: [judges] must not be markup
-    if isinstance(loaded, typer.Typer):
-        holder.add_typer(loaded, name=name)
-    else:
-        holder.command(name, no_args_is_help=name not in _NEED_NO_ARGUMENT)(loaded)
-    command = typer.main.get_group(holder).commands[name]
-    for part in getattr(command, "commands", {}).values():
-        part.short_help = part.help.partition("\n\n")[0].replace("\n", " ")  # else cut off by "..."
-    return command
+def children(path: str) -> dict[str, str]:
+    """List the commands right below a group that are modules of their own.
+
+    Args:
+        path: The group, such as `runs`; the empty string for evenhand itself.
+
+    Returns:
+        The summary of each command by its last word.
+    """
+    rests = {key.removeprefix(f"{path} ") if path else key: key for key in COMMANDS}
+    return {
+        rest: COMMANDS[key][1]
+        for rest, key in rests.items()
+        if " " not in rest and (not path or rest != key)
+    }
 
 
 class _LazyCommands(TyperGroup):
     """A group whose commands are stubs, good for a list of them, until one is typed."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        name, stub, rest = super().resolve_command(ctx, args)
-        return name, load(name) if name in COMMANDS else stub, rest
+        name, command, rest = super().resolve_command(ctx, args)
+        path = f"{_path_of(ctx)} {name}".strip()
+        return name, load(path) if path in COMMANDS else command, rest
+
+
+def _path_of(context: Any) -> str:
+    words: list[str] = []
+    while context.parent is not None:
+        words.insert(0, context.info_name)
+        context = context.parent
+    return " ".join(words)
+
+
+@functools.cache
+def load(path: str) -> Any:
+    """Import a command.
+
+    Args:
+        path: The words of the command, such as `runs export`.
+
+    Returns:
+        The click command or group. The commands below a group that are modules of their own are
+        stubs in it.
+    """
+    module, _, attribute = COMMANDS[path][0].partition(":")
+    gc.disable()  # our choice: what is imported stays, and looking for garbage takes a tenth of it
+    try:
+        loaded = getattr(importlib.import_module(f"evenhand.cli.{module}"), attribute)
+    finally:
+        gc.enable()
+    name = path.rpartition(" ")[2]
+    holder = typer.Typer(rich_markup_mode=None)  # help is text: [judges] must not be markup
+    if isinstance(loaded, typer.Typer):
+        _add_stubs(loaded, path)
+        holder.add_typer(loaded, name=name)
+    else:
+        holder.command(name, no_args_is_help=path not in _NEED_NO_ARGUMENT)(loaded)
+    command = typer.main.get_group(holder).commands[name]
+    for part in getattr(command, "commands", {}).values():
+        summary = part.short_help or part.help.partition("\n\n")[0]
+        part.short_help = summary.replace("\n", " ")  # else cut off by "..."
+    return command
+
+
+def leaves(path: str = "", command: Any = None) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Walk all commands that do something themselves.
+
+    Args:
+        path: The group to begin at, evenhand itself by default.
+        command: The group, where it is loaded.
+
+    Yields:
+        The words of a command, and the command.
+    """
+    below = getattr(command, "commands", {}) if command is not None else children(path)
+    if not below:
+        yield tuple(path.split()), command
+    for name in below:
+        inner = f"{path} {name}".strip()
+        yield from leaves(inner, load(inner) if inner in COMMANDS else below[name])
+
+
+def _add_stubs(group: typer.Typer, path: str) -> None:
+    for name, summary in children(path).items():
+        group.command(name, short_help=summary, help=summary)(_stub)
+    if path and children(path):
+        group.info.cls = _LazyCommands
+
+
+def _stub() -> None:
+    """A command that is not imported yet."""
+
+
+class _AllCommands(_LazyCommands):
+    """Evenhand itself, whose help lists the commands under headings."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        summaries = children("")
+        width = max(map(len, summaries)) + 2
+        for heading, names in _HEADINGS.items():
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [(name.ljust(width - 2), summaries[name]) for name in names], col_spacing=2
+                )
 
 
 app = typer.Typer(
     name="evenhand",
-    cls=_LazyCommands,
-    help="Measure, repair and train away social bias in language models with teams of agents.",
-    epilog="First time? Run `evenhand doctor`: it says what is there and what to do next.",
+    cls=_AllCommands,
+    help="Measure and mitigate social bias in language models.\n\nNew here? Run `evenhand demo` (no model needed), then `evenhand doctor`.",
+    epilog="Add --dry-run to any run to see its cost first.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -188,12 +267,7 @@ def first_screen(
         typer.echo(welcome())
 
 
-def _stub() -> None:
-    """A command that is not imported yet."""
-
-
-for command, (_, summary) in COMMANDS.items():
-    app.command(command, short_help=summary)(_stub)
+_add_stubs(app, "")
 
 
 def main() -> None:

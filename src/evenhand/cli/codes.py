@@ -7,7 +7,7 @@
 | 2    | done, but too much is missing or not run; or a command | the command was mistyped   |
 |      | that cannot be read; `train`: nothing was trained      |                            |
 | 3    | stopped at a cap, resumable                            | the same                   |
-| 4    | `screen apply`: scores have drifted, a promise is open | open: neither is shown     |
+| 4    | `scorers screen apply`: scores have drifted, a promise is open | open: neither is shown     |
 |      | `train`: the loss or reward is not shown to improve    |                            |
 |      | `mitigate`, `answer`: too few answers were accepted    |                            |
 | 5    |                                                        | broken: nothing was judged |

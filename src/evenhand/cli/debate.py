@@ -1,4 +1,4 @@
-"""`evenhand debate`: topics, debates in roles that a referee scores, and sweeps (RLDF paper)."""
+"""`evenhand train debate`: topics, debates in roles that a referee scores, and sweeps (RLDF paper)."""
 
 import asyncio
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ def topics(
     The calls are kept beside the file, in a folder that ends in .runs: run it again to resume, or
     --replay that folder. Ends with code 2 if a type has too few topics, with 3 at a cap.
 
-    Example: evenhand debate topics --types age,beauty --count 40 --out topics.jsonl
+    Example: evenhand train debate topics --types age,beauty --count 40 --out topics.jsonl
     """
     kinds = types_named(types, bias_types(roles))
     if from_ is not None:
@@ -86,13 +86,13 @@ def _show_topics(numbers: Mapping[str, Mapping[str, Any]], path: Path) -> None:
     for name, row in numbers.items():
         table.add_row(name, *(f"{row[key]:,}" for key in ("listed", "duplicates", "topics")))
     out.print(table)
-    out.print(f"{path}; next: evenhand debate run {path} --out runs/debate", soft_wrap=True)
+    out.print(f"{path}; next: evenhand train debate run {path} --out runs/debate", soft_wrap=True)
 
 
 def sweep(
     options: RunCommand,
     file: Annotated[
-        Path, typer.Argument(metavar="TOPICS", help="A file that `evenhand debate topics` wrote.")
+        Path, typer.Argument(metavar="TOPICS", help="A file that `evenhand train debate topics` wrote.")
     ],
     plan: Annotated[
         Path | None, typer.Option(help="A TOML file with what is varied. Default: the paper's.")
@@ -104,7 +104,7 @@ def sweep(
     rounds, topics and pairs are taken from these. The pairs of each setting are in OUT/pairs. Run
     it again to resume; --max-calls and --max-cost are for all of it. Ends with code 3 at a cap.
 
-    Example: evenhand debate sweep topics.jsonl --plan plan.toml --out runs/sweep
+    Example: evenhand train debate sweep topics.jsonl --plan plan.toml --out runs/sweep
     """
     sweep_plan, config = read_plan(plan), options.load()
     source = JsonlFile(file)
@@ -130,7 +130,7 @@ def sweep(
 
 debate = typer.Typer(
     help="Let a model debate in roles and score what it says for bias.\n\n"
-    "Example: evenhand debate topics --types age --count 40 --out topics.jsonl",
+    "Example: evenhand train debate topics --types age --count 40 --out topics.jsonl",
     no_args_is_help=True,
 )
 
@@ -141,7 +141,7 @@ def run(
     options: RunCommand,
     file: Annotated[
         Path,
-        typer.Argument(metavar="TOPICS", help="A file that `evenhand debate topics` wrote."),
+        typer.Argument(metavar="TOPICS", help="A file that `evenhand train debate topics` wrote."),
     ],
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each debate.")] = _USUAL.rounds,
     referees: Annotated[
@@ -168,7 +168,7 @@ def run(
     Writes debates.json into the run folder. Run it again to resume. Ends with code 2 if fewer than
     95 % of the debates came to their end, with 3 at a cap.
 
-    Example: evenhand debate run topics.jsonl --rounds 5 --out runs/debate
+    Example: evenhand train debate run topics.jsonl --rounds 5 --out runs/debate
     """
     method = Debate(
         rounds=rounds,

@@ -77,7 +77,7 @@ def reliability(
     every combination. Of several systems it says which are told apart, two by two, and only where
     the dependability is shown to be 0.5 or more.
 
-    Example: evenhand reliability runs/order0 runs/order1 runs/order2
+    Example: evenhand stability runs/order0 runs/order1 runs/order2
     """
     readers = [RunReader(run) for run in runs]
     result = studied(instrument_of(readers[0]), readers)

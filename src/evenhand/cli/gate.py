@@ -1,4 +1,4 @@
-"""`evenhand gate`: pass, fail or open, for a change that is about to be made; `evenhand watch`: the
+"""`evenhand gate`: pass, fail or open, for a change that is about to be made; `evenhand monitor`: the
 same questions again and again, and an alarm when the answers change."""
 
 import asyncio
@@ -264,7 +264,7 @@ def _watch(
     are held against each other by a test that holds however often one looks. Ends with code 0 if no
     change is shown, 1 at an alarm, 4 at the first look, 5 if the look cannot be judged.
 
-    Example: evenhand watch evenhand.gate.toml --every 24h --out runs/watch
+    Example: evenhand monitor evenhand.gate.toml --every 24h --out runs/watch
     """
     options = options.into(options.out.rstrip("/"))
     try:  # code 1 is an alarm, and nothing else

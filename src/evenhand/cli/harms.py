@@ -28,20 +28,13 @@ from evenhand.models.base import ChatModel
 from evenhand.scorers import ScorerModel
 from evenhand.scorers.harm import HarmJudge
 
-harms = typer.Typer(
-    help="Harms of your own: a policy in words, and the check that lets it be used.",
-    no_args_is_help=True,
-)
-
-
 _KINDS = ("harmful", "benign")
 
 
-@harms.command("list")
-def list_(config: ConfigFile = None, json: Json = False) -> None:
-    """The harms of the config file, and whether each may be used.
+def harms(config: ConfigFile = None, json: Json = False) -> None:
+    """List the harm policies of the config and their certificates.
 
-    Example: evenhand harms list
+    Example: evenhand dev harms
     """
     settings = configuration.load(config, None, None)
     rows = [_row(settings, name) for name in settings.harms]

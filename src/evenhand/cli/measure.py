@@ -1,5 +1,5 @@
 """`evenhand measure NAME`: an instrument's items through a method, and what may be said of it;
-`evenhand import`: what a model answered elsewhere, scored without a call.
+`evenhand runs import`: what a model answered elsewhere, scored without a call.
 
 Every instrument is a command. Its own options come from the fields of its `options`, the others
 are the same for all."""
@@ -324,7 +324,7 @@ def import_log(
     --log_samples) into a run folder that says where the answers are from; `compare`, `report` and
     `view` work on it at once. A question without an answer counts as missing.
 
-    Example: evenhand import logs/bbq.eval --out runs/theirs
+    Example: evenhand runs import logs/bbq.eval --out runs/theirs
     """
     chosen = instrument_for(log, instrument)
     defaults = {field.name: field.default for field in fields(chosen.options)}

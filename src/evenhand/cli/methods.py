@@ -1,4 +1,4 @@
-"""`evenhand methods`: what there is and what can be set; `evenhand new`: a package of one's own."""
+"""`evenhand methods`: what there is and what can be set; `evenhand dev new`: a package of one's own."""
 
 import shlex
 from pathlib import Path
@@ -75,7 +75,7 @@ def new(
     It is a small working part with a test, to be changed into yours. Once it is installed, every
     command knows it by its name.
 
-    Example: evenhand new instrument job_titles
+    Example: evenhand dev new instrument job_titles
     """
     folder = write(kind, name, into)
     files = sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())

@@ -323,7 +323,7 @@ def sampled(
 
 
 def group_for(unsaid: str, *, bare: bool = False) -> type[TyperGroup]:
-    """Make a group in which that command may be left out: `pack RUN…` is `pack make RUN…`.
+    """Make a group in which that command may be left out: `pack RUN…` is `runs pack make RUN…`.
 
     With `bare` the group's name alone is that command too; else it shows the help.
     """

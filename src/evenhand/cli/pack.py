@@ -1,5 +1,5 @@
-"""`evenhand pack`: one file with all that somebody needs to check what runs showed;
-`evenhand export`: a run in the form of another tool."""
+"""`evenhand runs pack`: one file with all that somebody needs to check what runs showed;
+`evenhand runs export`: a run in the form of another tool."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -67,7 +67,7 @@ def make(
     the page's examples. The same runs give the same bytes. Ends with code 2 if a run is not
     finished.
 
-    Example: evenhand pack make runs/now runs/after --out evidence.zip
+    Example: evenhand runs pack make runs/now runs/after --out evidence.zip
     """
     if to.suffix != ".zip":
         raise UserError(f"{to}: the name must end in .zip")
@@ -108,7 +108,7 @@ def verify(
     from the runs again. Nothing of the pack is run. Ends with code 1 if anything differs, and with
     code 2 if nothing does but not everything could be looked at.
 
-    Example: evenhand pack verify evidence.zip --key public.pem
+    Example: evenhand runs pack verify evidence.zip --key public.pem
     """
     result = verified(file, key=key, previous=previous)
     print_finding(result, json=json)
@@ -132,7 +132,7 @@ def export(
     per item for spreadsheets. An item without an answer is never an incorrect one. Nothing is
     overwritten. Ends with code 2 if the run is not finished.
 
-    Example: evenhand export runs/now --to inspect --out now.eval
+    Example: evenhand runs export runs/now --to inspect --out now.eval
     """
     with err.status(Text(f"reading {run}")):
         written = exported(run, to, out, configuration.data_folder())

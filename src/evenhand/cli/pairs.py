@@ -1,4 +1,4 @@
-"""`evenhand pairs …`: preference pairs to train on, from debates, repairs and written items."""
+"""`evenhand train pairs …`: preference pairs to train on, from debates, repairs and written items."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -75,7 +75,7 @@ def from_debates(
 ) -> None:
     """Pair the statements of debates: the less biased one is chosen.
 
-    Example: evenhand pairs from-debates runs/debate --out data/pairs
+    Example: evenhand train pairs from-debates runs/debate --out data/pairs
     """
     paired = pairs_from_debates(
         runs,
@@ -110,7 +110,7 @@ def from_run(
 ) -> None:
     """Pair what stardtox or mabrf refused with what they accepted instead.
 
-    Example: evenhand pairs from-run runs/first --out data/repairs
+    Example: evenhand train pairs from-run runs/first --out data/repairs
     """
     paired = pairs_from_run(
         runs, out_, per_topic=per_topic, match_lengths=match_lengths, test_share=test_share,
@@ -135,7 +135,7 @@ def from_items(
     The file has the columns bias_type, context (with BLANK), stereotype, anti_stereotype and
     unrelated, as the subtler_biases data has.
 
-    Example: evenhand pairs from-items dataset.csv.gz --out data/items
+    Example: evenhand train pairs from-items dataset.csv.gz --out data/items
     """
     paired = pairs_from_items(
         file, out_, per_topic=per_topic, match_lengths=match_lengths, test_share=test_share,

@@ -68,7 +68,7 @@ def plan(
         int | None, typer.Option(min=1, help="With --designs: so many texts of your own.")
     ] = None,
     screen: Annotated[
-        Path | None, typer.Option(help="… what `evenhand screen calibrate` wrote.")
+        Path | None, typer.Option(help="… what `evenhand scorers screen calibrate` wrote.")
     ] = None,
     harmful: Annotated[
         float | None, typer.Option(min=0.0, max=1.0, help="… which share of them is harmful.")

@@ -1,4 +1,4 @@
-"""`evenhand rate …`: people rate texts, blind to where they are from."""
+"""`evenhand annotate …`: people rate texts, blind to where they are from."""
 
 import asyncio
 from pathlib import Path
@@ -52,7 +52,7 @@ def export(
     Runs that share items are rated on the same ones. Give each rater their folder, which has a
     page, a table to fill instead of it, and the rubric.
 
-    Example: evenhand rate export runs/before runs/after --out sheets --raters 5 --sample 30
+    Example: evenhand annotate export runs/before runs/after --out sheets --raters 5 --sample 30
     """
     written = asyncio.run(
         rate_export(
@@ -92,7 +92,7 @@ def _show_sheets(written: SheetsWritten, *, runs: int) -> None:
         f"{written.folder}: a folder for each rater; {written.key_file}: the key, not for raters",
         soft_wrap=True,
     )
-    back = f"evenhand rate import SHEET.csv … --key {written.key_file} --out ratings"
+    back = f"evenhand annotate import SHEET.csv … --key {written.key_file} --out ratings"
     out.print(f"next  {back}", soft_wrap=True)
 
 
@@ -101,7 +101,7 @@ def import_(
     files: Annotated[
         list[Path], typer.Argument(metavar="SHEET.csv...", help="Sheets that came back.")
     ],
-    key: Annotated[Path, typer.Option(help="The key that `rate export` wrote.")],
+    key: Annotated[Path, typer.Option(help="The key that `annotate export` wrote.")],
     out_: Annotated[
         Path, typer.Option("--out", "-o", help="The folder of the ratings; a new one.")
     ],
@@ -111,7 +111,7 @@ def import_(
 
     A mark that was left empty is missing, never 0: it is listed and counted.
 
-    Example: evenhand rate import rater-1.csv rater-2.csv --key sheets-key.json --out ratings
+    Example: evenhand annotate import rater-1.csv rater-2.csv --key sheets-key.json --out ratings
     """
     account = asyncio.run(rate_import(files, key, out_))
     if json:
@@ -123,13 +123,13 @@ def import_(
         out.print(line, style="dim", soft_wrap=True, markup=False)
     if account.not_returned:
         out.print(f"! no sheet from {', '.join(account.not_returned)}")
-    out.print(f"next  evenhand rate agree {out_}", soft_wrap=True)
+    out.print(f"next  evenhand annotate agree {out_}", soft_wrap=True)
 
 
 @rate.command(no_args_is_help=True)
 def agree(
     folder: Annotated[
-        Path, typer.Argument(metavar="RATINGS", help="The folder that `rate import` wrote.")
+        Path, typer.Argument(metavar="RATINGS", help="The folder that `annotate import` wrote.")
     ],
     judge: Annotated[
         str | None,
@@ -150,7 +150,7 @@ def agree(
 
     Ends with code 2 if fewer than 95 % of the marks were given.
 
-    Example: evenhand rate agree ratings --judge runs/after
+    Example: evenhand annotate agree ratings --judge runs/after
     """
     agreement = asyncio.run(rate_agree(folder, judge=judge, labels=labels))
     if labels is not None:

@@ -1,4 +1,4 @@
-"""`evenhand reproduce PAPER [TABLE]`: a paper's tables with their numbers beside ours, and its page
+"""`evenhand dev reproduce PAPER [TABLE]`: a paper's tables with their numbers beside ours, and its page
 in the documentation."""
 
 import asyncio
@@ -139,7 +139,7 @@ def _figure(paper: Paper, name: str) -> list[str]:
 def _table(paper: Paper, table: Table, tables: Path | None) -> list[str]:
     reproduced = _ran(paper, table, tables)
     body = markdown.render(page_of(reproduced)[1:])  # its first line is the heading here
-    needs = f"`evenhand reproduce {paper.name} {table.name}` needs: {in_words(table.needs)}."
+    needs = f"`evenhand dev reproduce {paper.name} {table.name}` needs: {in_words(table.needs)}."
     if table.reason:
         needs = f"Cannot be run: {table.reason}"
     elsewhere = [table.elsewhere] if table.elsewhere else []
@@ -155,7 +155,7 @@ def _ran(paper: Paper, table: Table, tables: Path | None) -> Reproduction:
 
 reproduce = typer.Typer(
     help="Reproduce a table or figure of a paper, its numbers beside ours.\n\n"
-    "Example: evenhand reproduce stardtox table3 --size small --dry-run --out runs/papers",
+    "Example: evenhand dev reproduce stardtox table3 --size small --dry-run --out runs/papers",
     no_args_is_help=True,
 )
 
@@ -164,7 +164,7 @@ reproduce = typer.Typer(
 def list_(json: Json = False) -> None:
     """List every table and figure of the papers: can it be run, and what does it need?
 
-    Example: evenhand reproduce list
+    Example: evenhand dev reproduce list
     """
     print_finding(catalogue(), json=json)
 
@@ -185,7 +185,7 @@ def page(
     Without a paper, print an overview of all papers: the status of each table, and the tables
     that hold numbers of ours.
 
-    Example: evenhand reproduce page stardtox --tables docs/reproduced
+    Example: evenhand dev reproduce page stardtox --tables docs/reproduced
     """
     sys.stdout.write(
         papers_page(tables) if paper is None else paper_page(paper_named(paper), tables)
@@ -318,7 +318,7 @@ def _command(name: str) -> Callable[..., None]:
         "Each run has a folder within --out and is resumed there; several tables share their runs. "
         "Writes the table as JSON and Markdown beside them. Ends with code 2 if a run could score "
         "fewer than 95 %, with 3 at a cap.\n\n"
-        f"Example: evenhand reproduce {name} {first} --size small --dry-run --out runs/papers"
+        f"Example: evenhand dev reproduce {name} {first} --size small --dry-run --out runs/papers"
     )
     return with_run_options(command, without=_ELSEWHERE, out="runs/papers")
 

@@ -139,7 +139,7 @@ def report(
     """Show the report of a measured run again, without a call. Ends with code 2 if the run is not
     finished.
 
-    Example: evenhand runs report runs/bbq-default --full
+    Example: evenhand report runs/bbq-default --full
     """
     run_report = run_folders.report_again(run, _prices(config, prices))
     print_finding(run_report, json=json, full=full)
@@ -199,7 +199,7 @@ def export(
 ) -> None:
     """Write the results as one file, in the order of the input.
 
-    Example: evenhand runs export runs/first --to answers.jsonl
+    Example: evenhand runs export runs/first --out answers.jsonl
     """
     run_folders.export_results(run, to)
     err.print(f"wrote {to}")

@@ -1,4 +1,4 @@
-"""`evenhand screen …`: a cheap scorer decides where it is sure, and a judge the rest."""
+"""`evenhand scorers screen …`: a cheap scorer decides where it is sure, and a judge the rest."""
 
 import asyncio
 from functools import partial
@@ -33,7 +33,7 @@ screen = typer.Typer(
 
 
 _File = Annotated[
-    Path, typer.Argument(metavar="SCREEN", help="What `evenhand screen calibrate` wrote.")
+    Path, typer.Argument(metavar="SCREEN", help="What `evenhand scorers screen calibrate` wrote.")
 ]
 
 
@@ -100,7 +100,7 @@ def calibrate(
     refused, and it is said how many are missing; then it ends with code 2. Do not use texts that
     the scorer was trained on.
 
-    Example: evenhand screen calibrate labelled.jsonl --scorer offline --out screen.json
+    Example: evenhand scorers screen calibrate labelled.jsonl --scorer offline --out screen.json
     """
     settings = configuration.load(config, None, None)
     request = CalibrationRequest(
@@ -168,7 +168,7 @@ def _apply(
     so that the promise no longer holds, or if that is open: too few scores, or texts that failed
     could hide it.
 
-    Example: evenhand screen apply screen.json answers.jsonl --judge judge=http://127.0.0.1:8080/v1#m
+    Example: evenhand scorers screen apply screen.json answers.jsonl --judge judge=http://127.0.0.1:8080/v1#m
     --out runs/screened
     """
     config = options.load()
@@ -218,7 +218,7 @@ def plan(
 ) -> None:
     """Plan what the judge will cost with a screen, beside judging all.
 
-    Example: evenhand screen plan screen.json --texts 10000000 --harmful 0.01 --price 0.6
+    Example: evenhand scorers screen plan screen.json --texts 10000000 --harmful 0.01 --price 0.6
     """
     screen_file = read_screen(file)
     planned = screen_plan(

@@ -1,4 +1,4 @@
-"""`evenhand serve-local` and `evenhand view`: servers on this machine, until somebody ends them."""
+"""`evenhand serve-local` and `evenhand runs view`: servers on this machine, until somebody ends them."""
 
 import signal
 import threading
@@ -102,7 +102,7 @@ def view(
     changed first. It runs until Ctrl-C, on this machine alone, and only who has the address that
     it prints can read it.
 
-    Example: evenhand view runs/now
+    Example: evenhand runs view runs/now
     """
     with opened(run, against, port) as served:
         out.print(served.link, soft_wrap=True)

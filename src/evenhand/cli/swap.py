@@ -1,4 +1,4 @@
-"""`evenhand swap`: the short door to `evenhand measure swap`, and what comes before it."""
+"""`evenhand counterfactual`: the short door to `evenhand measure counterfactual`, and what comes before it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -54,9 +54,9 @@ def _command() -> Callable[..., None]:
         """Ask as if somebody else were spoken of, and say what that changes.
 
         Every prompt of your own is asked under every label of a family, and the effect is what
-        exceeds a placebo. It is `evenhand measure swap --prompts PROMPTS` in short.
+        exceeds a placebo. It is `evenhand measure counterfactual --prompts PROMPTS` in short.
 
-        Example: evenhand swap prompts.jsonl --decision '\\b(yes|no)\\b' --chosen yes
+        Example: evenhand counterfactual prompts.jsonl --decision '\\b(yes|no)\\b' --chosen yes
         """
         marks, versions, excess = (values.pop(name) for name in _BEFORE)
         if marks is versions is excess is None:

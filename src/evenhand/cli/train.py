@@ -226,7 +226,7 @@ _Model = Annotated[
     Path,
     typer.Option(help="Where it starts: a Hugging Face folder, such as `model` of `train sft`."),
 ]
-_Pairs = Annotated[Path, typer.Option(help="A folder that `evenhand pairs` wrote.")]
+_Pairs = Annotated[Path, typer.Option(help="A folder that `evenhand train pairs` wrote.")]
 _Out = Annotated[
     Path,
     typer.Option("--out", "-o", help="For the model, its record and logs. Resumes what is there."),

@@ -1,4 +1,4 @@
-"""`evenhand self-test` and `evenhand conformance`: do the numbers say what is known to be true?"""
+"""`evenhand dev self-test` and `evenhand dev conformance`: do the numbers say what is known to be true?"""
 
 import asyncio
 import sys
@@ -38,7 +38,7 @@ def self_test(
     what is planted and what was read. Ends with code 1 if a control is misread. It takes a minute
     or two.
 
-    Example: evenhand self-test --seed 1
+    Example: evenhand dev self-test --seed 1
     """
 
     async def run() -> list[ControlReading]:
@@ -116,7 +116,7 @@ def conformance(
 
     It ends with code 2 if a property is broken. What a tool prints no number for is no fault.
 
-    Example: evenhand conformance --tool lm-eval --python ~/venvs/lm-eval/bin/python
+    Example: evenhand dev conformance --tool lm-eval --python ~/venvs/lm-eval/bin/python
     """
     if write is not None:
         suite.write(write)

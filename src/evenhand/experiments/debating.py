@@ -172,7 +172,7 @@ def _collect(run: RunReader, by_type: Mapping[str, Distinct]) -> None:
         by_type[name].add(draft["text"] for draft in drafts)
 
 
-_PER_TOPIC = 10  # as `pairs from-debates` has it
+_PER_TOPIC = 10  # as `train pairs from-debates` has it
 RequestFor = Callable[[Source, Method], Request]
 
 
@@ -255,7 +255,7 @@ def refuse_too_long(method: Debate, items: Iterable[Item], limits: Limits) -> No
     """
     most = max((len(roles_of(item, method.roles)) for item in items), default=0)
     if not most:
-        raise UserError("the file has no topics; `evenhand debate topics` writes them")
+        raise UserError("the file has no topics; `evenhand train debate topics` writes them")
     needed, allowed = method.calls(most), limits.calls
     if needed > allowed:
         raise UserError(

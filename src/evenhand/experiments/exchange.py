@@ -84,7 +84,7 @@ def _exported(run: RunReader, form: ExportFormat, data: DataFolder) -> ExportedR
     """Read what a form needs of a run, and refuse one that lacks it."""
     if not run.totals().items:
         raise UserError(f"{run.path} has no finished item yet: run the command that began it again")
-    as_table = f"evenhand export {run.path} --to csv --out items.csv"
+    as_table = f"evenhand runs export {run.path} --to csv --out items.csv"
     if form.texts and not run.record.keeps_texts:
         raise UserError(f"{run.path} holds no texts, and {form.is_} shows them. What it does hold: "
                         f"{as_table}")  # fmt: skip
@@ -123,7 +123,7 @@ def _refuse_name(out: Path, form: ExportFormat, location: str, name: str) -> Non
     if re.match(r"[A-Za-z][\w+.-]+:/", str(out)):  # a path has lost the second slash
         raise UserError(f"{out}: an export is written to this machine: give --out a path")
     if form.ending and not out.name:
-        raise UserError(f"{out} is a folder, and --to {name} writes a file: evenhand export "
+        raise UserError(f"{out} is a folder, and --to {name} writes a file: evenhand runs export "
                         f"{location} --to {name} --out items{form.ending}")  # fmt: skip
     if form.ending is None:
         if out.exists() and not out.is_dir():
@@ -131,7 +131,7 @@ def _refuse_name(out: Path, form: ExportFormat, location: str, name: str) -> Non
         return
     if out.suffix != form.ending:
         suggestion = out.with_suffix(form.ending)
-        raise UserError(f"{out}: the name must end in {form.ending}: evenhand export {location} "
+        raise UserError(f"{out}: the name must end in {form.ending}: evenhand runs export {location} "
                         f"--to {name} --out {suggestion}")  # fmt: skip
     _refuse_taken(out)
 

@@ -408,7 +408,7 @@ def judged(file: GateFile, out: str, false_alarm_every: int) -> Monitoring:
     """
     looks, notes = looks_of(out, file)
     if not looks:
-        raise UserError(f"{out} has no look yet: evenhand watch {file.path} --out {out}")
+        raise UserError(f"{out} has no look yet: evenhand monitor {file.path} --out {out}")
     return monitoring(file.checks, looks, false_alarm_every=false_alarm_every, notes=notes)
 
 

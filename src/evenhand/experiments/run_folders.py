@@ -125,7 +125,7 @@ def items_called(location: str, item: str, position: int | None = None) -> list[
     if not rows:
         raise UserError(
             f"{location} has no finished item {item!r}{_like_others(run)}; all of them: "
-            f"evenhand runs export {location} --to items.jsonl"
+            f"evenhand runs export {location} --out items.jsonl"
         )
     if len({row["item_id"] for row in rows}) < len(rows):
         positions = [str(row["position"]) for row in rows]

@@ -42,7 +42,7 @@ from evenhand.scorers.base import TOXICITY, scores_of
 from evenhand.views import save
 
 _BEGUN = b'{"begun"'
-_PUT_BACK = "put {} back, or calibrate again with evenhand screen calibrate"
+_PUT_BACK = "put {} back, or calibrate again with evenhand scorers screen calibrate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -140,7 +140,7 @@ class ScreenFile(Checksummed):
         now = f"is now {name}" if name != self.scorer.name else "has other settings now"
         raise UserError(
             f"{where} was calibrated with {self.scorer.name}, and the scorer {self.scorer.said!r} "
-            f"{now}: its guarantees do not hold. Recalibrate it: evenhand screen calibrate "
+            f"{now}: its guarantees do not hold. Recalibrate it: evenhand scorers screen calibrate "
             f"--scorer {self.scorer.said} LABELLED --out NEW.json"
         )
 
@@ -153,7 +153,7 @@ def screen_at(low: float | None, high: float | None) -> Screen:
 
 def read_screen(path: Path) -> ScreenFile:
     """Read a screen file strictly; one that was changed by hand is refused."""
-    again = "`evenhand screen calibrate` makes one"
+    again = "`evenhand scorers screen calibrate` makes one"
     try:
         if not path.is_file():  # a pipe would be waited for
             raise UserError(f"found no screen file at {path}; {again}")
@@ -166,6 +166,6 @@ def read_screen(path: Path) -> ScreenFile:
     if not screen.is_intact:
         raise UserError(
             f"{path} does not match its checksum: it was changed after it was made; bring it back "
-            "as it was, or run `evenhand screen calibrate` again"
+            "as it was, or run `evenhand scorers screen calibrate` again"
         )
     return screen

@@ -101,7 +101,7 @@ def refuse(run: RunReader) -> None:
     if KEY in run.record.source:
         raise UserError(
             f"{run.path} may stop early, when its question is decided: its items are not a sample "
-            f"of a fixed size, and only its own report may use it (evenhand runs report "
+            f"of a fixed size, and only its own report may use it (evenhand report "
             f"{run.path}). Measure again without --until, into another folder"
         )
 

@@ -124,7 +124,7 @@ def screen_of(check: CheckPolicy, settings: Config) -> tuple[Scorer, CheckPolicy
     if alarm := alarm_at(Path(check.screen), file):
         raise UserError(
             f"{check.screen} drifted at {alarm.place}, and its promise no longer holds: calibrate "
-            "again with evenhand screen calibrate"
+            "again with evenhand scorers screen calibrate"
         )
     scorer = scorer_by_name(settings, file.scorer.said)
     file.require(scorer.name, scorer.describe(), check.screen)

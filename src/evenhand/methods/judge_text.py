@@ -61,7 +61,7 @@ CALLED_CLEAN, CALLED_HARMFUL, JUDGED = "called_clean", "called_harmful", "judged
 SCREEN_SCORE, JUDGE_SCORE, HARMFUL = "screen", "judge", "harmful"  # scores of the text
 _BY_ROUTE: dict[Route, str] = {"clean": CALLED_CLEAN, "harmful": CALLED_HARMFUL}
 
-_BY_SCREEN = "`evenhand screen apply` names who plays it"
+_BY_SCREEN = "`evenhand scorers screen apply` names who plays it"
 SCREEN = scoring_agent("screen", _BY_SCREEN)
 JUDGE = scoring_agent("judge", _BY_SCREEN)
 

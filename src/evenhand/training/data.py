@@ -91,7 +91,7 @@ def _files(folder: Path, config: str, split: str) -> list[Path]:
     )
     if not any(folder.glob(f"*/{split}-*.parquet")) and split == "train":
         raise UserError(
-            f"{folder} does not hold pairs; `evenhand pairs from-debates` and `pairs from-run` "
+            f"{folder} does not hold pairs; `evenhand train pairs from-debates` and `train pairs from-run` "
             "make such a folder"
         )
     if config != ALL and config not in types:
@@ -104,7 +104,7 @@ def _low_files(folder: Path, config: str) -> list[Path]:
     files = _plain(folder.glob(f"low-{'*' if config == ALL else config}.parquet"))
     if not files:
         raise UserError(
-            f"{folder} has no low statements for {config!r}, only pairs; `evenhand pairs "
+            f"{folder} has no low statements for {config!r}, only pairs; `evenhand train pairs "
             "from-debates` writes them. Make the pairs again, or leave out all_low"
         )
     return files

@@ -127,7 +127,7 @@ def _runs(reliability: Reliability, full: bool) -> Grid:
 
 _MEANING = (
     "mean ± standard deviation over runs (n − 1): how far a repeat moves a number. It says nothing "
-    "about other items: `evenhand runs report RUN` has the intervals."
+    "about other items: `evenhand report RUN` has the intervals."
 )
 
 

@@ -45,7 +45,7 @@ def page(report: Report, *, full: bool = False) -> list[Block]:
             blocks += [GAP, *section_blocks(section)]
     blocks += [GAP, Line(_cost(report), "dim")]
     if not full:
-        blocks.append(Line(f"all of it: evenhand runs report {report.side.run} --full", "dim"))
+        blocks.append(Line(f"all of it: evenhand report {report.side.run} --full", "dim"))
     return [*blocks, GAP, *answer[:1], *_next(report)]
 
 

@@ -100,7 +100,7 @@ def _items_planned(summary: Summary) -> str:
         return f"{summary.planned:,} so far; the run is open, and more may come"
     planned = f"{summary.planned:,} planned, {summary.not_run:,}"
     if summary.may_stop:
-        return f"{planned} not asked; it may stop early: evenhand runs report {summary.run}"
+        return f"{planned} not asked; it may stop early: evenhand report {summary.run}"
     return f"{planned} not run yet"
 
 

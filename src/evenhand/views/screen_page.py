@@ -132,7 +132,7 @@ def _holds(screened: ScreenedRun) -> list[Line]:
                 "THE PROMISE NO LONGER HOLDS: scores are distributed otherwise than at calibration "
                 f"(look {screened.alarm.number}, {screened.alarm.place}, "
                 f"p = {screened.alarm.p_value:.2g}). "
-                "Label current texts and recalibrate: evenhand screen calibrate.",
+                "Label current texts and recalibrate: evenhand scorers screen calibrate.",
                 "bad",
             )
         ]

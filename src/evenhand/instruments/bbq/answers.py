@@ -200,7 +200,7 @@ def as_asked(run: RunReader, records: pl.DataFrame) -> Mapping[str, ExternalItem
             raise UserError(
                 f"{run.path} is not over BBQ as the card has it: the item {row['item_id']!r} is "
                 "another one there. What the folder holds itself: "
-                f"evenhand export {run.path} --to csv --out items.csv"
+                f"evenhand runs export {run.path} --to csv --out items.csv"
             )
         questions[row["item_id"]] = question
     return questions

@@ -1,4 +1,4 @@
-"""DiscrimEval as an instrument: `swap`, with the questions and the people of the set."""
+"""DiscrimEval as an instrument: `counterfactual`, with the questions and the people of the set."""
 
 import hashlib
 import re
@@ -225,7 +225,7 @@ class DiscrimEvalOptions:
     families: str = option("gender,race", "Who is swapped: gender, race, age, with commas.")
     sample_seed: int = option(0, "Draws the questions, and the people of each.")
 
-    # What `swap` reads of an answer. The first word alone: "no" has other uses further on.
+    # What `counterfactual` reads of an answer. The first word alone: "no" has other uses further on.
     decision: ClassVar[str] = r"^\W*(yes|no)\b"
     chosen: ClassVar[str] = "yes"  # in the set it is the outcome that the person hopes for
     number: ClassVar[bool] = False

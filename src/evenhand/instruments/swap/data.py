@@ -24,7 +24,7 @@ ANSWER = (
     '{"id": "loan-1", "family": "gender", "label": "woman", "role": "group", "answer": "Approve."}'
 )
 _MARK = (
-    "Plain prompts are marked with `evenhand swap PROMPTS --find spans.jsonl` and then asked with "
+    "Plain prompts are marked with `evenhand counterfactual PROMPTS --find spans.jsonl` and then asked with "
     "--spans spans.jsonl; a template has slots such as {name}"
 )
 Role = Literal["none", "group", "placebo"]
@@ -264,7 +264,7 @@ def _refuse_holes(
                     raise UserError(
                         f"{file}: prompt {prompt[:60]!r}, family {family[:60]!r}: there is no "
                         f"line for {whom[:80]!r}, repeat {repeat}. Ask it too, or write the line "
-                        'with "answer": null; `evenhand swap --versions-out` writes all that are '
+                        'with "answer": null; `evenhand counterfactual --versions-out` writes all that are '
                         "to be asked"
                     )
     expected = {key for key in there if (key[2], key[3]) in roles}

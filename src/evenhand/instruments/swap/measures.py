@@ -1,4 +1,4 @@
-"""What `swap` measures: the excess of every run, and the signed contrasts of a run's labels."""
+"""What `counterfactual` measures: the excess of every run, and the signed contrasts of a run's labels."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -61,7 +61,7 @@ WITHOUT_LABEL = "without_label"  # where an item carries its own words without a
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blind:
     """One call with the plain task, its label taken out before anybody is asked. Only items that
-    carry such words can be answered so: those of `swap`."""
+    carry such words can be answered so: those of `counterfactual`."""
 
     name: ClassVar[str] = "blind"
     calls_an_item: ClassVar[str] = "1"
@@ -73,7 +73,7 @@ class Blind:
         words = item.tags.get(WITHOUT_LABEL, "")
         if not words:
             raise Unsuited(
-                f"item {item.id!r} has no words without a label: blind works on `swap`, where the "
+                f"item {item.id!r} has no words without a label: blind works on `counterfactual`, where the "
                 "prompt has such a version"
             )
         return await answer_once(replace(item, prompt=words), ask, PLAIN_TEXT, PLAIN_CHOICE)
@@ -89,7 +89,7 @@ class Averaged:
     """One call for each label and one without, side by side; the reply with the decision of most,
     or with the median number, is the answer to all labels, and there is none where a reply that
     cannot be read could change it. Only items that carry such words can be answered so: those
-    of `swap` with a decision or a number, and of `discrim_eval`."""
+    of `counterfactual` with a decision or a number, and of `discrim_eval`."""
 
     name: ClassVar[str] = "averaged"
     calls_an_item: ClassVar[str] = "3 (labels + 1)"
@@ -102,7 +102,7 @@ class Averaged:
         if not words:
             raise Unsuited(
                 f"item {item.id!r} has no words under other labels, or nothing to be averaged: "
-                "averaged works on `swap` with --decision or --number"
+                "averaged works on `counterfactual` with --decision or --number"
             )
         payload = orjson.loads(words)
         agent = text_agent(PLAIN_TEXT)

@@ -210,7 +210,7 @@ def roles_of(item: Item, count: int | None = None) -> list[str]:
     if len(roles) < 2 or not item.tags.get("bias_type"):
         raise UserError(
             f"item {item.id}: a debate needs the tags bias_type and roles, two or more names with "
-            "| between them; `evenhand debate topics` writes such items"
+            "| between them; `evenhand train debate topics` writes such items"
         )
     if count is None:
         return roles
@@ -218,7 +218,7 @@ def roles_of(item: Item, count: int | None = None) -> list[str]:
     if len(every) < count:
         raise UserError(
             f"item {item.id}: {count} roles are asked for and it names {len(every)}; list further "
-            "ones as `more` of its bias type (--roles FILE of `evenhand debate topics`)"
+            "ones as `more` of its bias type (--roles FILE of `evenhand train debate topics`)"
         )
     return every[:count]
 
@@ -324,7 +324,7 @@ def table(run: RunReader) -> pl.DataFrame:
     """One row per statement: position of the debate, topic, bias_type, role, round, text, bias,
     rank, and the scores of the two referees where there were two."""
     if run.record.method["name"] != Debate.name:
-        raise UserError(f"{run.path} holds no debates; `evenhand debate run` makes them")
+        raise UserError(f"{run.path} holds no debates; `evenhand train debate run` makes them")
     rows = (
         run.results()
         .filter(pl.col("status") == "answered")

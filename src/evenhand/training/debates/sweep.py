@@ -98,7 +98,7 @@ def first_topics(items: Sequence[Item], count: int) -> list[Item]:
         shortfall = ", ".join(f"{kind} has {n:,}" for kind, n in few.items()) or "the file has none"
         raise UserError(
             f"the plan asks for {count:,} topics of each bias type and {shortfall}: make more with "
-            "`evenhand debate topics --count`, or write a smaller plan (--plan)"
+            "`evenhand train debate topics --count`, or write a smaller plan (--plan)"
         )
     used: defaultdict[str, int] = defaultdict(int)
     selected = []

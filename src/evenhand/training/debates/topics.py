@@ -27,7 +27,7 @@ _Words = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^|\r\n]+
 
 class BiasType(BaseModel):
     """`about` completes "people are judged by …". `more` are further roles, for debates of more
-    than the usual ones (`debate run --roles N`)."""
+    than the usual ones (`train debate run --roles N`)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 

@@ -66,7 +66,7 @@ def _answers(run: RunReader) -> pl.DataFrame:
     rows = run.results().filter(pl.col("status") == "answered").collect()
     if rows["choice"].is_not_null().any():
         raise UserError(
-            f"{run.path} holds options that were chosen, not texts: `evenhand runs report "
+            f"{run.path} holds options that were chosen, not texts: `evenhand report "
             f"{run.path}` scores them; rate a run over prompts, such as one of `evenhand mitigate`"
         )
     repairs = repairs_of(run.record.method["name"])
@@ -201,6 +201,6 @@ def read_key(path: Path) -> SheetKey:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
     except ValidationError:
         raise UserError(
-            f"{path} is not a key of rating sheets; `evenhand rate export` writes one with them"
+            f"{path} is not a key of rating sheets; `evenhand annotate export` writes one with them"
         ) from None
     return key

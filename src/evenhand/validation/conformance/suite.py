@@ -83,7 +83,7 @@ def read_properties(folder: Path) -> list[Property]:
         return _PROPERTIES.validate_json(file.read_bytes())
     except (OSError, ValidationError):
         raise UserError(
-            f"{folder} is not a suite: `evenhand conformance --write {folder}` makes one"
+            f"{folder} is not a suite: `evenhand dev conformance --write {folder}` makes one"
         ) from None
 
 

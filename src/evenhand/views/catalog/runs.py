@@ -186,7 +186,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "example.stored": "evenhand measure bbq --answers answers.jsonl --out runs/stored",
     "example.rate": "evenhand audit judge --out runs/judge",
     "example.panel": "evenhand audit judge --method panel --out runs/panel",
-    "example.two_responses": "evenhand judge-scenarios --out runs/written",
+    "example.two_responses": "evenhand dev judge-scenarios --out runs/written",
     "example.averaged": "evenhand measure discrim_eval --questions 4 --method averaged --out "
     "runs/averaged",
     "example.blind": "evenhand measure discrim_eval --questions 4 --method blind --out runs/blind",
@@ -211,7 +211,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "next.talk_rubric": "Discuss the rubric on texts that are not part of the sample, then: "
     "evenhand "
     "rate export …",
-    "next.more_ratings": "evenhand rate export … --sample MORE    (more items narrow the interval)",
+    "next.more_ratings": "evenhand annotate export … --sample MORE    (more items narrow the interval)",
     "plan.instrument_too_small": "{instrument} is too small: all its rows together cannot detect "
     "it",
     "plan.too_few_clusters": _too_few_clusters,
@@ -236,7 +236,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     f"of these are unknown; {_REPLAY}",
     "left_out.no_texts": "screened, and labels with predictions: give the number of texts with "
     "--texts",
-    "left_out.no_screen": "screened: give --screen FILE, written by `evenhand screen calibrate`",
+    "left_out.no_screen": "screened: give --screen FILE, written by `evenhand scorers screen calibrate`",
     "left_out.too_few_texts": "a share: {texts:,} texts are too few for ± {reach:g}",
     "left_out.no_correlation": "labels with predictions: give the correlation of scores and "
     "labels: "

@@ -32,7 +32,7 @@ class ExportedRun:
 
     @property
     def title(self) -> str:
-        return "evenhand export"
+        return "evenhand runs export"
 
     @property
     def newest_run(self) -> str:

@@ -23,7 +23,7 @@ def write_hub(of: ExportedRun, folder: Path) -> list[str]:
     if not entries:
         raise UserError(
             f"no main number of {of.run.path} is known, so there is nothing to show; why: "
-            f"evenhand runs report {of.run.path}"
+            f"evenhand report {of.run.path}"
         )
     (folder / records.HUB_FILE).parent.mkdir()
     (folder / records.HUB_FILE).write_bytes(records.hub_file(entries))

@@ -134,7 +134,7 @@ class RunBrowser:
 
     def _searched(self, query: ListQuery) -> Sequence[int]:
         if query.move and self.against is None:
-            raise UserError("move is about two runs: start `evenhand view` with --against RUN")
+            raise UserError("move is about two runs: start `evenhand runs view` with --against RUN")
         rows = query.rows()
         matching = None if rows is None else _matching(self.run, rows)
         if self.against is None:

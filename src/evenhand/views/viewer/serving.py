@@ -188,7 +188,7 @@ class TokenAuth:
                 405, "This page is only read."
             )  # fmt: skip
         else:
-            answer = _said(401, "Open the address that `evenhand view` printed: it has the token.")
+            answer = _said(401, "Open the address that `evenhand runs view` printed: it has the token.")
         await answer(scope, receive, with_head)
 
     def _has_cookie(self, headers: Headers) -> bool:
@@ -205,7 +205,7 @@ class TokenAuth:
     def _welcome(self) -> HTMLResponse:
         """Set the cookie, and go on by a page of ours: after a redirect from elsewhere, such as a
         terminal in a browser, a strict cookie would not be sent."""
-        answer = HTMLResponse(said_page("evenhand view", "The list opens at once."))
+        answer = HTMLResponse(said_page("evenhand runs view", "The list opens at once."))
         answer.set_cookie(self._cookie, self.token, httponly=True, samesite="strict")
         answer.headers["refresh"] = "0; url=/"
         return answer
