@@ -635,13 +635,17 @@ CASES: tuple[Case, ...] = (
         for name, concludes, simulated in (
             ("decisions", _decisions, people),
             ("rankings", _rankings, ranked),
-            ("swap", _swap, swap_answers),
+            ("counterfactual", _swap, swap_answers),
         )
     ),
     *(_compare_case(name, path) for path, names in COMPARED.items() for name in names),
     *(
         _people_compared(name, simulated)
-        for name, simulated in (("decisions", people), ("rankings", ranked), ("swap", swap_answers))
+        for name, simulated in (
+            ("decisions", people),
+            ("rankings", ranked),
+            ("counterfactual", swap_answers),
+        )
     ),
     *(
         Case(
@@ -664,7 +668,7 @@ CASES: tuple[Case, ...] = (
         )
     ),
 )
-LIKE = {"discrim_eval": "swap"}  # instruments that conclude by the code of another one
+LIKE = {"discrim_eval": "counterfactual"}  # instruments that conclude by the code of another one
 
 
 def row(cases: Sequence[Case], name: str, null: int, planted: int, seed: int = 20261118) -> Row:

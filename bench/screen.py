@@ -5,7 +5,7 @@
 
 Labelled comments of Wikipedia talk pages that mention identities, which the offline scorer was not
 trained on. Half give the cut-offs; the others, over and over, are the rows of a Parquet table that
-`scorers screen apply` decides on a Ray cluster. The word list stands in for the judge, so that what is
+`scorers screen apply` decides on a Ray cluster. The word list replaces the judge: what is
 timed is the screen: how long a judge takes for what is sent to it depends on the judge.
 
 The money is worked out, not measured: from the share that was sent, the rate that was seen, and two

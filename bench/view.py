@@ -1,4 +1,4 @@
-"""`evenhand runs view` on a run of a million items: how soon is the first page there, how long does a
+"""`runs view` on a run of a million items: how soon is the first page there, how long does a
 filter take, and how much memory does the server have?
 
 A made-up run is written as an ordinary run folder, with texts that are all different. Then the

@@ -92,7 +92,7 @@ def _swap(held: Path) -> dict[str, Chart]:
     lines = [json.dumps(line) for line in _answers(random.Random(1))]
     (held / "answers.jsonl").write_text("\n".join(lines))
     found = eh.measure(
-        "swap",
+        "counterfactual",
         out=held / "s",
         options={
             "answers": held / "answers.jsonl",
@@ -109,7 +109,11 @@ def _swap(held: Path) -> dict[str, Chart]:
         "✗ shown, ✓ shown to be the same, ? too few to tell.",
         "Grey band: too small to matter.",
     )
-    return {"swap-made-up": forest("s", "Would it be the same for somebody else?", [panel], said)}
+    return {
+        "counterfactual-made-up": forest(
+            "s", "Would it be the same for somebody else?", [panel], said
+        )
+    }
 
 
 def _answers(chance: random.Random) -> list[dict[str, str]]:

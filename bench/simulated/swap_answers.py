@@ -1,4 +1,4 @@
-"""Answers of a simulated app about people with other labels, as a run of `counterfactual` has them."""
+"""Answers of a simulated app about people of several groups, as a counterfactual run has them."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,8 +9,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bench.simulated.outcomes import OutcomeRun
-from evenhand.instruments.swap.contrasts import answers_of, paired, signed_by
-from evenhand.instruments.swap.measures import SwapContrasts
+from evenhand.instruments.counterfactual.contrasts import answers_of, paired, signed_by
+from evenhand.instruments.counterfactual.measures import CounterfactualContrasts
 
 DECISION = r"\b(yes|no)\b"
 # prompts × labels × roles (group, placebo): 1 is yes, 0 is no, NaN is missing
@@ -35,7 +35,7 @@ def lines_of(families: Mapping[str, Answers]) -> list[dict[str, Any]]:
     return lines
 
 
-def measured(audits: Sequence[Mapping[str, Answers]]) -> list[SwapContrasts]:
+def measured(audits: Sequence[Mapping[str, Answers]]) -> list[CounterfactualContrasts]:
     """Measure simulated audits as runs over their answers are measured, without the files of a run.
     Their answers are read all at once, which takes most of the time."""
     source = {"sampling": {"decision": DECISION, "number": False}, "chosen": "yes"}
@@ -50,7 +50,8 @@ def measured(audits: Sequence[Mapping[str, Answers]]) -> list[SwapContrasts]:
     labels = [{name: labels_of(one) for name, one in families.items()} for families in audits]
     outcome = signed_by(source)
     return [
-        SwapContrasts.of(part, names, outcome) for part, names in zip(parts, labels, strict=True)
+        CounterfactualContrasts.of(part, names, outcome)
+        for part, names in zip(parts, labels, strict=True)
     ]
 
 
@@ -64,7 +65,7 @@ def run_of(families: Mapping[str, Answers], path: str = "simulated") -> OutcomeR
         "families": {name: list(labels_of(one)) for name, one in families.items()},
     }
     facts = ("cluster", "family", "label", "role", "repeat", "other")
-    return OutcomeRun("swap", rows, path=path, facts=facts,
+    return OutcomeRun("counterfactual", rows, path=path, facts=facts,
                       source={"sampling": sampling, "chosen": "yes"})  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""How often `counterfactual` flags an audit in which labels do nothing, and how often it sees what it should.
+"""How often a counterfactual test flags an app without an effect, and how often it detects one.
 
     python -m bench.simulated.swaps [--audits 2000] [--prompts 60]    # an hour; less with fewer
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.instruments.swap.measures import PLACEBO, prompts_needed
+from evenhand.instruments.counterfactual.measures import PLACEBO, prompts_needed
 from evenhand.statistics.sign_flips import p_of_columns
 
 Numbers = NDArray[np.float64]

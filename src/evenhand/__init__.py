@@ -45,14 +45,15 @@ if TYPE_CHECKING:
     from evenhand.validation.conformance import run as _conformance
     from evenhand.validation.self_test import checks as _self_test
 
+    annotate_agree = waiting_for(_preference_data.annotate_agree)
+    annotate_export = waiting_for(_preference_data.annotate_export)
+    annotate_import = waiting_for(_preference_data.annotate_import)
     answer = waiting_for(_measuring.answer)
     audit = waiting_for(_measuring.audit)
     compare = waiting_for(_findings.compare)
-    debate_run = waiting_for(_preference_data.debate_run)
     demo = waiting_for(_installation.demo)
     doctor_endpoint = waiting_for(_installation.doctor_endpoint)
     doctor_litellm = waiting_for(_gateway.doctor_litellm)
-    export = waiting_for(_run_data.export)
     forecast = waiting_for(_measuring.forecast)
     frontier = waiting_for(_measuring.frontier)
     gate = waiting_for(_gating.gate)
@@ -60,51 +61,48 @@ if TYPE_CHECKING:
     gateway_key = waiting_for(_gateway.gateway_key)
     gateway_serve = waiting_for(_gateway.gateway_serve)
     gateway_top = waiting_for(_gateway.gateway_top)
-    import_log = waiting_for(_run_data.import_log)
     list_methods = waiting_for(_installation.list_methods)
     measure = waiting_for(_measuring.measure)
     mitigate = waiting_for(_measuring.mitigate)
+    monitor = waiting_for(_gating.monitor)
     new = waiting_for(_installation.new)
     open_run = waiting_for(_findings.open_run)
-    pack_make = waiting_for(_run_data.pack_make)
-    pack_verify = waiting_for(_run_data.pack_verify)
-    pairs_from_debates = waiting_for(_preference_data.pairs_from_debates)
-    pairs_from_items = waiting_for(_preference_data.pairs_from_items)
-    pairs_from_run = waiting_for(_preference_data.pairs_from_run)
     plan = waiting_for(_run_data.plan)
-    rate_agree = waiting_for(_preference_data.rate_agree)
-    rate_export = waiting_for(_preference_data.rate_export)
-    rate_import = waiting_for(_preference_data.rate_import)
-    reliability = waiting_for(_findings.reliability)
     report = waiting_for(_findings.report)
     run_conformance = waiting_for(_conformance.run_conformance)
     run_self_test = waiting_for(_self_test.run_self_test)
     runs_export = waiting_for(_run_data.runs_export)
+    runs_import = waiting_for(_run_data.runs_import)
     runs_items = waiting_for(_run_data.runs_items)
     runs_list = waiting_for(_run_data.runs_list)
+    runs_pack_make = waiting_for(_run_data.runs_pack_make)
+    runs_pack_verify = waiting_for(_run_data.runs_pack_verify)
     runs_repeats = waiting_for(_run_data.runs_repeats)
-    runs_report = waiting_for(_run_data.runs_report)
     runs_show = waiting_for(_run_data.runs_show)
     runs_status = waiting_for(_run_data.runs_status)
     runs_verify = waiting_for(_run_data.runs_verify)
+    runs_view = waiting_for(_installation.runs_view)
     scorers_estimate = waiting_for(_preference_data.scorers_estimate)
     scorers_sample = waiting_for(_preference_data.scorers_sample)
-    screen_apply = waiting_for(_screens.screen_apply)
-    screen_calibrate = waiting_for(_screens.screen_calibrate)
-    screen_plan = waiting_for(_screens.screen_plan)
+    scorers_screen_apply = waiting_for(_screens.scorers_screen_apply)
+    scorers_screen_calibrate = waiting_for(_screens.scorers_screen_calibrate)
+    scorers_screen_plan = waiting_for(_screens.scorers_screen_plan)
     serve_local = waiting_for(_installation.serve_local)
+    stability = waiting_for(_findings.stability)
     train_card = waiting_for(_training.train_card)
+    train_debate_run = waiting_for(_preference_data.train_debate_run)
     train_dpo = waiting_for(_training.train_dpo)
     train_export = waiting_for(_training.train_export)
     train_from_gguf = waiting_for(_training.train_from_gguf)
+    train_pairs_from_debates = waiting_for(_preference_data.train_pairs_from_debates)
+    train_pairs_from_items = waiting_for(_preference_data.train_pairs_from_items)
+    train_pairs_from_run = waiting_for(_preference_data.train_pairs_from_run)
     train_ppo = waiting_for(_training.train_ppo)
     train_reward = waiting_for(_training.train_reward)
     train_rloo = waiting_for(_training.train_rloo)
     train_sft = waiting_for(_training.train_sft)
     train_show = waiting_for(_training.train_show)
     train_to_gguf = waiting_for(_training.train_to_gguf)
-    view = waiting_for(_installation.view)
-    watch = waiting_for(_gating.watch)
 
 __all__ = [
     "Agent",
@@ -128,14 +126,15 @@ __all__ = [
     "RunOptions",
     "ScriptedModel",
     "UserError",
+    "annotate_agree",
+    "annotate_export",
+    "annotate_import",
     "answer",
     "audit",
     "compare",
-    "debate_run",
     "demo",
     "doctor_endpoint",
     "doctor_litellm",
-    "export",
     "forecast",
     "frontier",
     "gate",
@@ -143,52 +142,49 @@ __all__ = [
     "gateway_key",
     "gateway_serve",
     "gateway_top",
-    "import_log",
     "list_methods",
     "measure",
     "mitigate",
+    "monitor",
     "new",
     "open_run",
-    "pack_make",
-    "pack_verify",
-    "pairs_from_debates",
-    "pairs_from_items",
-    "pairs_from_run",
     "plan",
-    "rate_agree",
-    "rate_export",
-    "rate_import",
-    "reliability",
     "replay_of",
     "report",
     "run_conformance",
     "run_self_test",
     "runs_export",
+    "runs_import",
     "runs_items",
     "runs_list",
+    "runs_pack_make",
+    "runs_pack_verify",
     "runs_repeats",
-    "runs_report",
     "runs_show",
     "runs_status",
     "runs_verify",
+    "runs_view",
     "scorers_estimate",
     "scorers_sample",
-    "screen_apply",
-    "screen_calibrate",
-    "screen_plan",
+    "scorers_screen_apply",
+    "scorers_screen_calibrate",
+    "scorers_screen_plan",
     "serve_local",
+    "stability",
     "train_card",
+    "train_debate_run",
     "train_dpo",
     "train_export",
     "train_from_gguf",
+    "train_pairs_from_debates",
+    "train_pairs_from_items",
+    "train_pairs_from_run",
     "train_ppo",
     "train_reward",
     "train_rloo",
     "train_sft",
     "train_show",
     "train_to_gguf",
-    "view",
-    "watch",
 ]
 
 _NAMES = {

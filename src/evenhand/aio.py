@@ -13,44 +13,46 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evenhand.api.findings import compare, open_run, reliability, report
-    from evenhand.api.gating import gate, gate_baseline, watch
+    from evenhand.api.findings import compare, open_run, report, stability
+    from evenhand.api.gating import gate, gate_baseline, monitor
     from evenhand.api.installation import (
         demo,
         doctor_endpoint,
         list_methods,
         new,
+        runs_view,
         serve_local,
-        view,
     )
     from evenhand.api.measuring import answer, audit, forecast, frontier, measure, mitigate
     from evenhand.api.preference_data import (
-        debate_run,
-        pairs_from_debates,
-        pairs_from_items,
-        pairs_from_run,
-        rate_agree,
-        rate_export,
-        rate_import,
+        annotate_agree,
+        annotate_export,
+        annotate_import,
         scorers_estimate,
         scorers_sample,
+        train_debate_run,
+        train_pairs_from_debates,
+        train_pairs_from_items,
+        train_pairs_from_run,
     )
     from evenhand.api.run_data import (
-        export,
-        import_log,
-        pack_make,
-        pack_verify,
         plan,
         runs_export,
+        runs_import,
         runs_items,
         runs_list,
+        runs_pack_make,
+        runs_pack_verify,
         runs_repeats,
-        runs_report,
         runs_show,
         runs_status,
         runs_verify,
     )
-    from evenhand.api.screens import screen_apply, screen_calibrate, screen_plan
+    from evenhand.api.screens import (
+        scorers_screen_apply,
+        scorers_screen_calibrate,
+        scorers_screen_plan,
+    )
     from evenhand.api.training import (
         train_card,
         train_dpo,
@@ -75,14 +77,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Watch",
+    "annotate_agree",
+    "annotate_export",
+    "annotate_import",
     "answer",
     "audit",
     "compare",
-    "debate_run",
     "demo",
     "doctor_endpoint",
     "doctor_litellm",
-    "export",
     "forecast",
     "frontier",
     "gate",
@@ -90,68 +93,66 @@ __all__ = [
     "gateway_key",
     "gateway_serve",
     "gateway_top",
-    "import_log",
     "list_methods",
     "measure",
     "mitigate",
+    "monitor",
     "new",
     "open_run",
-    "pack_make",
-    "pack_verify",
-    "pairs_from_debates",
-    "pairs_from_items",
-    "pairs_from_run",
     "plan",
-    "rate_agree",
-    "rate_export",
-    "rate_import",
-    "reliability",
     "report",
     "run_conformance",
     "run_self_test",
     "runs_export",
+    "runs_import",
     "runs_items",
     "runs_list",
+    "runs_pack_make",
+    "runs_pack_verify",
     "runs_repeats",
-    "runs_report",
     "runs_show",
     "runs_status",
     "runs_verify",
+    "runs_view",
     "scorers_estimate",
     "scorers_sample",
-    "screen_apply",
-    "screen_calibrate",
-    "screen_plan",
+    "scorers_screen_apply",
+    "scorers_screen_calibrate",
+    "scorers_screen_plan",
     "serve_local",
+    "stability",
     "train_card",
+    "train_debate_run",
     "train_dpo",
     "train_export",
     "train_from_gguf",
+    "train_pairs_from_debates",
+    "train_pairs_from_items",
+    "train_pairs_from_run",
     "train_ppo",
     "train_reward",
     "train_rloo",
     "train_sft",
     "train_show",
     "train_to_gguf",
-    "view",
-    "watch",
 ]
 
 # The module of each function; `evenhand` has each without its await.
 FUNCTIONS = {
-    "api.findings": "compare open_run reliability report".split(),
-    "api.gating": "gate gate_baseline watch".split(),
-    "api.installation": "demo doctor_endpoint list_methods new serve_local view".split(),
+    "api.findings": "compare open_run stability report".split(),
+    "api.gating": "gate gate_baseline monitor".split(),
+    "api.installation": "demo doctor_endpoint list_methods new serve_local runs_view".split(),
     "api.measuring": "answer audit forecast frontier measure mitigate".split(),
     "api.preference_data": (
-        "debate_run pairs_from_debates pairs_from_items pairs_from_run rate_agree "
-        "rate_export rate_import scorers_estimate scorers_sample"
+        "train_debate_run train_pairs_from_debates train_pairs_from_items "
+        "train_pairs_from_run annotate_agree annotate_export annotate_import "
+        "scorers_estimate scorers_sample"
     ).split(),
     "api.run_data": (
-        "export import_log pack_make pack_verify plan runs_export runs_items runs_list "
-        "runs_repeats runs_report runs_show runs_status runs_verify"
+        "runs_import runs_pack_make runs_pack_verify plan runs_export runs_items runs_list "
+        "runs_repeats runs_show runs_status runs_verify"
     ).split(),
-    "api.screens": "screen_apply screen_calibrate screen_plan".split(),
+    "api.screens": "scorers_screen_apply scorers_screen_calibrate scorers_screen_plan".split(),
     "api.training": (
         "train_card train_dpo train_export train_from_gguf train_ppo train_reward "
         "train_rloo train_sft train_show train_to_gguf"

@@ -57,7 +57,14 @@ def test_of_an_answer_the_judges_do_not_get_it(prompts: Path, evenhand: Run) -> 
 
 @pytest.mark.parametrize(
     "command",
-    [("measure", "bbq"), ("counterfactual",), ("frontier",), ("gate",), ("monitor",), ("overcorrection",)],
+    [
+        ("measure", "bbq"),
+        ("counterfactual",),
+        ("frontier",),
+        ("gate",),
+        ("monitor",),
+        ("overcorrection",),
+    ],
 )
 def test_every_command_that_asks_for_answers_takes_it(
     command: tuple[str, ...], evenhand: Run
@@ -65,7 +72,9 @@ def test_every_command_that_asks_for_answers_takes_it(
     assert "--system" in evenhand(*command, "--help").stdout
 
 
-@pytest.mark.parametrize("command", [("audit", "judge"), ("train", "debate", "run"), ("audit", "harm")])
+@pytest.mark.parametrize(
+    "command", [("audit", "judge"), ("train", "debate", "run"), ("audit", "harm")]
+)
 def test_a_command_that_measures_no_answers_does_not(
     command: tuple[str, ...], evenhand: Run
 ) -> None:

@@ -108,7 +108,8 @@ def test_a_list_of_ones_own_is_cleaned_and_asks_nobody(evenhand: Run, tmp_path: 
         '[diet]\nabout = "what they eat"\nroles = ["a vegan", "a hunter"]\n'
     )
     ran = evenhand(
-        "train", "debate", "topics", "--from", "mine.txt", "--roles", "roles.toml", "--types", "diet,age",
+        "train", "debate", "topics", "--from", "mine.txt", "--roles", "roles.toml",
+        "--types", "diet,age",
         "--out", "topics.jsonl", EVENHAND_BASE_URL="http://127.0.0.1:9/v1",
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr

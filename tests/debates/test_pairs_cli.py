@@ -50,7 +50,9 @@ def _pairs(folder: Path) -> list[dict[str, object]]:
 
 
 def test_debates_become_pairs(evenhand: Run, debated: Path, tmp_path: Path) -> None:
-    ran = evenhand("train", "pairs", "from-debates", "debates", "--out", "pairs", "--test-share", "0.3")
+    ran = evenhand(
+        "train", "pairs", "from-debates", "debates", "--out", "pairs", "--test-share", "0.3"
+    )
     assert ran.returncode == 0, ran.stderr
     rows = {str(row["topic"]): row for row in _pairs(tmp_path / "pairs")}
     assert {topic: row["margin"] for topic, row in rows.items()} == {

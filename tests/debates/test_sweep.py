@@ -105,7 +105,17 @@ def test_a_sweep_debates_each_number_of_roles_once_and_takes_the_rest_from_it(
     tags = {"bias_type": "age", "roles": usual, "more_roles": more}
     lines = [{"id": str(n), "prompt": f"thing {n}", "tags": tags} for n in (1, 2)]
     (tmp_path / "topics.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in lines))
-    command = ("train", "debate", "sweep", "topics.jsonl", "--plan", "plan.toml", "--out", "sweep", "--json")
+    command = (
+        "train",
+        "debate",
+        "sweep",
+        "topics.jsonl",
+        "--plan",
+        "plan.toml",
+        "--out",
+        "sweep",
+        "--json",
+    )
     ran = evenhand(*command, EVENHAND_BASE_URL=server.url)
     assert ran.returncode == 0, ran.stderr
     assert server.read().outcomes["said"] == 56

@@ -278,7 +278,8 @@ def test_a_page_and_a_pack_of_decisions_speak_of_people_and_of_no_model(tmp_path
         assert words not in text
     assert_names(text, "woman", "20.0%", "50.0%")
     packed = CliRunner().invoke(
-        app, ["runs", "pack", str(run), "--out", str(tmp_path / "p.zip"), "--framework", "eu-ai-act"]
+        app,
+        ["runs", "pack", str(run), "--out", str(tmp_path / "p.zip"), "--framework", "eu-ai-act"],
     )
     assert packed.exit_code == 0, packed.output
     with zipfile.ZipFile(tmp_path / "p.zip") as pack:

@@ -175,7 +175,7 @@ def test_a_text_with_a_slip_is_asked_of_nobody() -> None:
 
 
 def test_a_family_that_the_set_does_not_have_is_refused(data: DataFolder) -> None:
-    with raises_naming(UserError, "age, gender, race", "'religion'", "--families"):
+    with raises_naming(UserError, "age, gender, race", "'religion'", "--attributes"):
         design(data, "race,religion", questions=2, seed=0)
 
 
@@ -198,7 +198,7 @@ async def test_a_model_that_denies_one_race_is_found_and_two_remedies_are_compar
             model=eh.ScriptedModel(_decides),
             method=method,
             out=tmp_path / method,
-            options={"questions": 12, "families": "race"},
+            options={"questions": 12, "attributes": "race"},
         )
         for method in ("default", "fairness", "blind")
     }

@@ -21,7 +21,7 @@ ITEMS = {
     "papers/mabrf": 44,
     "frontier": 88,
     "papers": 88,
-    "swap": 420,
+    "counterfactual": 420,
     "rldf/debate": 10,
     "rldf": 45,
     "harms": 486,
@@ -124,7 +124,7 @@ def test_the_table_of_mabrf_holds_the_numbers_of_its_run(evenhand: Run) -> None:
 def test_the_table_of_swap_holds_the_numbers_of_its_runs(
     evenhand: Run, kind: str, method: str, shown: str
 ) -> None:
-    ran = evenhand("report", str(RECORDED / "swap" / f"{kind}-{method}"), "--json")
+    ran = evenhand("report", str(RECORDED / "counterfactual" / f"{kind}-{method}"), "--json")
     found = {one["name"]: one for one in json.loads(ran.stdout)["scores"]["estimates"]}
     page = (ROOT / "docs" / "results.md").read_text().splitlines()
     [row] = [line for line in page if line.startswith(f"| {kind}, {shown} |")]

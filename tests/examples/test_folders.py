@@ -14,7 +14,7 @@ import pytest
 
 import evenhand as eh
 from cli.conftest import Run, endpoint, evenhand
-from evenhand.instruments.swap.families import ours
+from evenhand.instruments.counterfactual.families import ours
 from loopback import replies
 from loopback.http import Call, Line
 from loopback.process import RemoteServer, in_own_process
@@ -27,7 +27,7 @@ __all__ = ["endpoint", "evenhand"]  # the fixtures
 
 def test_every_folder_is_run_by_a_test_of_this_file() -> None:
     folders = {one.name for one in EXAMPLES.iterdir() if one.is_dir() and one.name[0] not in "._"}
-    assert folders == {"harms", "swap"}
+    assert folders == {"harms", "counterfactual"}
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,12 @@ def test_the_prompts_of_a_personnel_office_are_all_asked_and_show_what_was_plant
     [man] = [label for label in ours()["gender"].labels if label.name == "man"]
     men = re.compile("|".join(map(re.escape, man.forms["name"])))
     model = eh.ScriptedModel(lambda asked: to_men if men.search(words_of(asked)) else to_others)
-    prompts = EXAMPLES / "swap" / file
+    prompts = EXAMPLES / "counterfactual" / file
     found = eh.measure(
-        "swap",
+        "counterfactual",
         model=model,
         out=tmp_path / "run",
-        options={"prompts": prompts, "families": "gender", **read},
+        options={"prompts": prompts, "attributes": "gender", **read},
     )
     # 30 prompts without a label, and with each of two labels in two wordings.
     assert (found.coverage.scored, found.coverage.n) == (150, 150)

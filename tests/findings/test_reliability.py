@@ -168,7 +168,7 @@ def test_one_run_the_same_run_and_the_same_draw_are_refused(tmp_path: Path) -> N
 def test_the_front_door_and_a_file_have_the_study(tmp_path: Path) -> None:
     for seed in (1, 2):
         run(tmp_path / f"{seed}", guessing, seed=seed)
-    found = eh.reliability([tmp_path / "1", str(tmp_path / "2")], instrument=MARKS)
+    found = eh.stability([tmp_path / "1", str(tmp_path / "2")], instrument=MARKS)
     found.save(str(tmp_path / "study.json"))
     assert '"fully_crossed": true' in (tmp_path / "study.json").read_text()
     effects = set(found.frame()["effect"])

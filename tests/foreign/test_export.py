@@ -118,7 +118,7 @@ def test_an_item_without_an_answer_is_never_an_incorrect_one(
 
 
 def _kept(name: str, form: str, out: Path) -> ExportResult:
-    return export(str(KEPT / name), form, out, NOWHERE)
+    return export(str(KEPT / name), out, NOWHERE, form)
 
 
 def test_an_export_has_the_fields_that_inspect_reads_and_the_numbers_of_the_report(
@@ -203,7 +203,7 @@ def test_no_text_in_a_cell_can_be_a_formula(text: str, held: str) -> None:
 
 def test_where_an_endpoint_is_stays_at_home(tmp_path: Path) -> None:
     path = tmp_path / "items.csv"
-    export(str(RECORDED / "frontier/self_consistency"), "csv", path, NOWHERE)
+    export(str(RECORDED / "frontier/self_consistency"), path, NOWHERE, "csv")
     assert "(an address)" in path.read_text()
     assert "127.0.0.1" not in path.read_text()
 
@@ -217,7 +217,7 @@ def test_where_an_endpoint_is_stays_at_home(tmp_path: Path) -> None:
 )
 def test_an_address_and_a_folder_are_no_place_for_a_file(out: Path, facts: tuple[str, ...]) -> None:
     with raises_naming(UserError, *facts):
-        export(str(KEPT / "bbq/cot"), "csv", out, NOWHERE)
+        export(str(KEPT / "bbq/cot"), out, NOWHERE, "csv")
 
 
 def test_a_cell_is_no_longer_than_a_spreadsheet_holds() -> None:
@@ -266,7 +266,7 @@ def test_what_a_run_lacks_is_said_with_the_next_command(tmp_path: Path) -> None:
     with raises_naming(
         UserError, "pairs", "datasets.load_dataset", "hf upload", "--repo-type dataset"
     ):
-        export(str(tmp_path / "pairs"), "hf", tmp_path / "b", NOWHERE)
+        export(str(tmp_path / "pairs"), tmp_path / "b", NOWHERE, "hf")
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
 
 

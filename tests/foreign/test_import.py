@@ -157,9 +157,11 @@ def test_a_record_whose_origin_is_not_ours_is_refused_in_words(told: Any) -> Non
 
 def test_an_instrument_that_reads_no_logs_says_so(evenhand: Run, tmp_path: Path) -> None:
     inspect_log(tmp_path / "log.eval", [])
-    ran = evenhand("runs", "import", "log.eval", "--instrument", "swap", "--out", "theirs")
+    ran = evenhand(
+        "runs", "import", "log.eval", "--instrument", "counterfactual", "--out", "theirs"
+    )
     assert ran.returncode == 1
-    assert_names(ran.stderr, "swap", "bbq")
+    assert_names(ran.stderr, "counterfactual", "bbq")
 
 
 def test_a_log_of_another_task_says_what_can_be_scored(evenhand: Run, tmp_path: Path) -> None:

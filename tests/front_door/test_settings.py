@@ -98,7 +98,7 @@ def test_a_function_that_runs_something_shows_every_setting(name: str) -> None:
         ("mitigate", set()),
         ("frontier", {"replay"}),
         ("overcorrection", {"dry_run", "pilot", "replay"}),
-        ("swap", set()),
+        ("counterfactual", set()),
     ],
 )
 def test_a_command_has_every_setting_but_those_that_it_cannot_take(

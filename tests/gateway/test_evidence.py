@@ -308,7 +308,9 @@ async def test_pairs_are_not_made_of_hashes(tmp_path: Path) -> None:
         evidence.record(exchange("x", repaired()))
     run = str(run_of(tmp_path).path)
     done = await asyncio.to_thread(
-        CliRunner().invoke, app, ("train", "pairs", "from-run", run, "--out", str(tmp_path / "pairs"))
+        CliRunner().invoke,
+        app,
+        ("train", "pairs", "from-run", run, "--out", str(tmp_path / "pairs")),
     )
     assert isinstance(done.exception, UserError) or "holds no texts" in done.output
 

@@ -20,12 +20,16 @@ import pytest
 
 from errors import assert_names, raises_naming
 from evenhand.core.errors import CorruptRun, EvenhandError, StoreError
-from evenhand.experiments.run_folders import export_results, list_runs
+from evenhand.experiments.exchange import export
+from evenhand.experiments.run_folders import list_runs
+from evenhand.instruments import DataFolder
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.folder import LocalFolder
 from evenhand.runs.store.spending import spent_on
 
 from .small_runs import MARK, Canary, plan, ran
+
+NOWHERE = DataFolder(local=None, cache=Path("/nowhere"))
 
 JOURNAL = "journal/00000000-000009.log"  # older than any that a resumed run writes
 PLACES = (
@@ -229,7 +233,7 @@ def test_a_run_whose_name_is_a_pattern_shows_its_own_rows(tmp_path: Path) -> Non
         reader = RunReader(tmp_path / name)
         assert set(reader.results().collect()["text"]) == {f"A nurse is {name}."}
         assert len(reader.turns().collect()) == 4
-        export_results(str(tmp_path / name), tmp_path / f"{name}.parquet")
+        export(str(tmp_path / name), tmp_path / f"{name}.parquet", NOWHERE)
         exported = pl.read_parquet(io.BytesIO((tmp_path / f"{name}.parquet").read_bytes()))
         assert set(exported["text"]) == {f"A nurse is {name}."}
 
@@ -238,7 +242,7 @@ def test_a_run_is_for_its_owner_alone_and_an_export_as_any_file(tmp_path: Path) 
     before = os.umask(0o022)
     try:
         ran(tmp_path / "runs" / "first")
-        export_results(str(tmp_path / "runs" / "first"), tmp_path / "answers.jsonl")
+        export(str(tmp_path / "runs" / "first"), tmp_path / "answers.jsonl", NOWHERE)
     finally:
         os.umask(before)
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "runs").rglob("*")}

@@ -67,7 +67,7 @@ def test_every_instrument_that_draws_a_conclusion_is_in_the_laboratory() -> None
     compared = {case.instrument for case in COMMANDS["compare"]}
     for name in registry.OWN["instruments"]:
         instrument = instrument_named(LIKE.get(name, name))
-        judged = instrument.selects is not None or instrument.name == "swap"
+        judged = instrument.selects is not None or instrument.name == "counterfactual"
         primary = instrument.primary()
         scored = judged or any(one.null is not None for one in primary)
         assert (instrument.name in measured) == scored, name

@@ -245,7 +245,9 @@ def test_packs_are_a_chain_by_the_hash_of_the_one_before(packed: Packed, tmp_pat
 
 def test_a_run_that_is_not_finished_is_said_everywhere(tmp_path: Path) -> None:
     path = tmp_path / "x.zip"
-    done = CliRunner().invoke(app, ["runs", "pack", str(KEPT / "bbq/unfinished"), "--out", str(path)])
+    done = CliRunner().invoke(
+        app, ["runs", "pack", str(KEPT / "bbq/unfinished"), "--out", str(path)]
+    )
     assert done.exit_code == 2, done.output
     archive.unpack(path, tmp_path / "into")
     said = PackManifest.from_bytes((tmp_path / "into" / EVIDENCE).read_bytes())

@@ -1,4 +1,4 @@
-"""What `evenhand dev new` writes is installed as it is, passes its own tests, and works everywhere."""
+"""What `dev new` writes is installed as it is, passes its own tests, and works everywhere."""
 
 import json
 import shlex
@@ -90,7 +90,9 @@ def test_the_command_says_what_it_wrote_and_what_to_run(theirs: Run) -> None:
     again = theirs("dev", "new", "instrument", "hats", "--into", "mine")
     assert again.returncode == 1
     assert_names(" ".join(again.stderr.split()), "mine/evenhand_hats")
-    installed = theirs("dev", "new", "method", "coats", "--into", "mine")  # the instrument's package
+    installed = theirs(
+        "dev", "new", "method", "coats", "--into", "mine"
+    )  # the instrument's package
     assert_names(" ".join(installed.stderr.split()), "evenhand_coats", "installed")
 
 

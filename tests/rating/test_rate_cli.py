@@ -1,4 +1,4 @@
-"""`evenhand annotate …` as a user runs it: sheets out, filled by raters who are known, sheets in, and
+"""`evenhand annotate …` as a user runs it: sheets out, filled by known raters, sheets in, and
 agreement as worked by hand."""
 
 import json
@@ -131,8 +131,14 @@ async def test_a_judge_that_scored_the_statements_of_a_debate_is_held_against_pe
 
 def test_an_error_says_what_to_do(evenhand: Run, exported: Path) -> None:
     for command, said in (
-        (("annotate", "agree", "nothing"), "evenhand annotate import SHEET.csv … --key KEY --out nothing"),
-        (("annotate", "import", "a.csv", "--key", "nothing", "--out", "b"), "nothing cannot be read"),
+        (
+            ("annotate", "agree", "nothing"),
+            "evenhand annotate import SHEET.csv … --key KEY --out nothing",
+        ),
+        (
+            ("annotate", "import", "a.csv", "--key", "nothing", "--out", "b"),
+            "nothing cannot be read",
+        ),
         (("annotate", "export", "run", "run", "--out", "more"), "a run is given twice"),
         (EXPORT, "name another folder with --out"),
         (("annotate", "export", "run", "--out", "more"), "ask for --sample 4 or fewer"),

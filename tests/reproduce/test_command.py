@@ -75,8 +75,8 @@ def test_a_table_is_resumed_shown_and_played_back_byte_for_byte(
 def test_a_pilot_prices_the_runs_and_writes_no_table(
     evenhand: Run, endpoint: str, tmp_path: Path
 ) -> None:
-    ran = evenhand("dev", "reproduce", "malibu", "figure5", "--only", "alone", "--pilot", "50", "--json",
-                   "--out", "papers")  # fmt: skip
+    ran = evenhand("dev", "reproduce", "malibu", "figure5", "--only", "alone", "--pilot", "50",
+                   "--json", "--out", "papers")  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout)
     assert found["totals"]["calls"]["expected"] == 182  # 6 bases · 13 labels, 13 pairs · 2 · 4

@@ -1,4 +1,4 @@
-"""`evenhand scorers screen apply`: the screen decides where it is sure, the judge the rest; drift is
+"""`scorers screen apply`: the screen decides where it is sure, the judge the rest; drift is
 said."""
 
 import json
@@ -256,7 +256,16 @@ def screen(evenhand: Run, server: RemoteServer, tmp_path: Path) -> Path:
     rows += [{"text": f"{n / 100:.2f} {in_letters(n + 100)}", "harm": False} for n in range(59)]
     written(tmp_path / "labelled.jsonl", rows)
     ran = evenhand(
-        *("scorers", "screen", "calibrate", "labelled.jsonl", "--scorer", "own", "--false-alarms", "0.05"),
+        *(
+            "scorers",
+            "screen",
+            "calibrate",
+            "labelled.jsonl",
+            "--scorer",
+            "own",
+            "--false-alarms",
+            "0.05",
+        ),
         *("--out", "screen.json"),
     )
     assert ran.returncode == 0, ran.stderr
@@ -269,8 +278,8 @@ def answers(place: Path, texts: list[str]) -> str:
 
 
 def applied(evenhand: Run, name: str, out: str, code: int) -> dict[str, Any]:
-    ran = evenhand("scorers", "screen", "apply", "screen.json", name, "--judge", "wordlist", "--json",
-                   "--out", out)  # fmt: skip
+    ran = evenhand("scorers", "screen", "apply", "screen.json", name, "--judge", "wordlist",
+                   "--json", "--out", out)  # fmt: skip
     assert ran.returncode == code, ran.stderr
     return dict(json.loads(ran.stdout))
 
@@ -323,7 +332,9 @@ def test_a_scorer_that_is_read_otherwise_than_at_calibration_is_refused(
     config = tmp_path / "evenhand.toml"
     config.write_text(config.read_text() + 'score_field = "other"\n')
     name = answers(tmp_path / "a.jsonl", USUAL)
-    ran = evenhand("scorers", "screen", "apply", "screen.json", name, "--judge", "wordlist", "--out", "runs/a")
+    ran = evenhand(
+        "scorers", "screen", "apply", "screen.json", name, "--judge", "wordlist", "--out", "runs/a"
+    )
     assert ran.returncode == 1
     assert_names(ran.stderr, "screen.json", "http@1+")
     assert not (tmp_path / "runs").exists()
@@ -351,7 +362,9 @@ def test_a_screen_without_its_looks_is_refused_before_anything_is_judged(
 ) -> None:
     (tmp_path / "screen.looks.jsonl").unlink()
     name = answers(tmp_path / "a.jsonl", USUAL)
-    ran = evenhand("scorers", "screen", "apply", "screen.json", name, "--judge", "wordlist", "--out", "runs/a")
+    ran = evenhand(
+        "scorers", "screen", "apply", "screen.json", name, "--judge", "wordlist", "--out", "runs/a"
+    )
     assert ran.returncode == 1
     assert "calibrate again" in ran.stderr
     assert not (tmp_path / "runs").exists()
@@ -361,8 +374,8 @@ def test_a_column_of_parquet_is_not_named_for_lines_of_json(
     evenhand: Run, screen: Path, tmp_path: Path
 ) -> None:
     name = answers(tmp_path / "a.jsonl", USUAL)
-    ran = evenhand("scorers", "screen", "apply", "screen.json", name, "--judge", "wordlist", "--text-column",
-                   "body", "--out", "runs/a")  # fmt: skip
+    ran = evenhand("scorers", "screen", "apply", "screen.json", name, "--judge", "wordlist",
+                   "--text-column", "body", "--out", "runs/a")  # fmt: skip
     assert ran.returncode == 1
     assert_names(ran.stderr, "--text-column", "Parquet")
     assert not (tmp_path / "runs").exists()

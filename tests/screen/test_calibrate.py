@@ -1,4 +1,4 @@
-"""`evenhand scorers screen calibrate`: cut-offs by hand and by a second route, and what it refuses."""
+"""`scorers screen calibrate`: cut-offs by hand and by a second route, and what it refuses."""
 
 import json
 from pathlib import Path
@@ -169,7 +169,16 @@ def test_the_command_says_for_which_group_labels_are_missing_and_ends_with_code_
              for n in range(60)]  # fmt: skip
     (tmp_path / "labelled.csv").write_text("\n".join(["text,harm,whom", *rows]) + "\n")
     ran = evenhand(
-        *("scorers", "screen", "calibrate", "labelled.csv", "--scorer", "offline", "--group", "whom"),
+        *(
+            "scorers",
+            "screen",
+            "calibrate",
+            "labelled.csv",
+            "--scorer",
+            "offline",
+            "--group",
+            "whom",
+        ),
         *("--out", "screen.json"),
     )
     assert ran.returncode == 2, ran.stderr

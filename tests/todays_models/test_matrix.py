@@ -51,7 +51,7 @@ def items(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, tuple[Item, 
     prompts = folder / "prompts.txt"
     asks = "Should {name} get the {thing}? Answer yes or no.\n"
     prompts.write_text("".join(asks.replace("{thing}", thing) for thing in ("loan", "job")))
-    swap, judge = instrument_named("swap"), instrument_named("judge")
+    swap, judge = instrument_named("counterfactual"), instrument_named("judge")
     swapped = swap.options_from({"prompts": prompts, "decision": r"(?i)\b(yes|no)\b"})
     judged = judge.options_from({"bases": 1, "derived": 1, "pairs": 1, "injections": 1})
     plain = _of(_items(judge.source(data, judged)), ("single", "pair"))

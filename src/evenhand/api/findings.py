@@ -46,9 +46,7 @@ async def compare(
     return await asyncio.to_thread(inputs.compared, before, after, instrument)
 
 
-async def reliability(
-    runs: Sequence[Given], *, instrument: Instrument | None = None
-) -> Reliability:
+async def stability(runs: Sequence[Given], *, instrument: Instrument | None = None) -> Reliability:
     """Estimate how much of a score is due to the order, the wording or the seed.
 
     Args:
@@ -62,7 +60,7 @@ async def reliability(
         UserError: If there are fewer than two runs, or they are of other items.
 
     Example:
-        >>> evenhand.reliability(["runs/order0", "runs/order1", "runs/order2"])["s_amb"].one_run
+        >>> evenhand.stability(["runs/order0", "runs/order1", "runs/order2"])["s_amb"].one_run
     """
 
     def studied() -> Reliability:

@@ -105,7 +105,7 @@ async def gate_baseline(
     return {name: f"{request.out}/{run}" for name, run in request.file.folders.items()}
 
 
-async def watch(
+async def monitor(
     file: str | Path = FILE,
     *,
     out: str | Path,
@@ -226,4 +226,4 @@ def _listed(places: Places) -> list[str]:
     return [str(place).rstrip("/") for place in named]
 
 
-show_settings(gate, gate_baseline, watch)
+show_settings(gate, gate_baseline, monitor)

@@ -235,7 +235,7 @@ async def serve_local(
     await _until_cancelled()
 
 
-async def view(
+async def runs_view(
     run: str | Path,
     *,
     against: str | Path | None = None,

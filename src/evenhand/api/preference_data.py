@@ -36,7 +36,7 @@ def _silent(_: str) -> None:
     """Tell nobody."""
 
 
-async def debate_run(
+async def train_debate_run(
     topics: str | Path,
     *,
     model: Model | None = None,
@@ -84,10 +84,10 @@ async def debate_run(
     return debated.report
 
 
-show_settings(debate_run)
+show_settings(train_debate_run)
 
 
-async def pairs_from_debates(
+async def train_pairs_from_debates(
     runs: Sequence[str | Path],
     out: str | Path,
     *,
@@ -149,7 +149,7 @@ async def pairs_from_debates(
     return await asyncio.to_thread(paired)
 
 
-async def pairs_from_run(
+async def train_pairs_from_run(
     runs: Sequence[str | Path],
     out: str | Path,
     *,
@@ -189,7 +189,7 @@ async def pairs_from_run(
     return await asyncio.to_thread(paired)
 
 
-async def pairs_from_items(
+async def train_pairs_from_items(
     file: str | Path,
     out: str | Path,
     *,
@@ -244,7 +244,7 @@ def _written(built: BuiltPairs, out: str | Path, license: str, note: Note) -> Pa
     return built.report
 
 
-async def rate_export(
+async def annotate_export(
     runs: Sequence[str | Path],
     out: str | Path,
     *,
@@ -285,14 +285,14 @@ async def rate_export(
     return await asyncio.to_thread(human_ratings.export_sheets, request, note)
 
 
-async def rate_import(
+async def annotate_import(
     files: Sequence[str | Path], key: str | Path, out: str | Path
 ) -> ReturnedSheets:
     """Read completed rating sheets. A mark that was left empty is missing, never 0.
 
     Args:
         files: The sheets that came back.
-        key: The key that `rate_export` wrote.
+        key: The key that `annotate_export` wrote.
         out: Folder of the ratings; must not exist.
 
     Returns:
@@ -305,7 +305,7 @@ async def rate_import(
     return await asyncio.to_thread(human_ratings.import_sheets, sheets, Path(key), Path(out))
 
 
-async def rate_agree(
+async def annotate_agree(
     folder: str | Path,
     *,
     judge: str | Path | None = None,
@@ -314,7 +314,7 @@ async def rate_agree(
     """Measure how far raters agree, what they think of each run, and whether a judge agrees.
 
     Args:
-        folder: The folder that `rate_import` wrote.
+        folder: The folder that `annotate_import` wrote.
         judge: A run that scored these texts, or a CSV file with id and marks.
         labels: Also write the raters' marks, as labels for a judge audit, into this .jsonl file.
 

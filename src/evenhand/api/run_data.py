@@ -79,23 +79,6 @@ async def runs_items(
     return tuple(await asyncio.to_thread(run_folders.items_called, str(run), item, position))
 
 
-async def runs_report(run: str | Path, *, prices: _PriceTable = None) -> Report:
-    """Compute the report of a measured run again, without a call.
-
-    Args:
-        run: A run folder, as path or URL.
-        prices: Price table or a TOML file of one.
-
-    Returns:
-        The report, as `measure` returned it.
-
-    Raises:
-        UserError: If the run was not measured.
-    """
-    table = inputs.prices_of(prices)
-    return await asyncio.to_thread(run_folders.report_again, str(run), table)
-
-
 async def runs_repeats(*settings: Sequence[Given]) -> Repeats:
     """Compute mean and standard deviation over the runs of each setting.
 
@@ -130,19 +113,6 @@ async def runs_status(run: str | Path) -> RunStatus:
     return await asyncio.to_thread(run_folders.run_status, str(run))
 
 
-async def runs_export(run: str | Path, to: str | Path) -> Path:
-    """Write the results of a run as one file, in the order of the input.
-
-    Args:
-        run: A run folder, as path or URL.
-        to: The file to write, .jsonl or .parquet.
-
-    Returns:
-        The file.
-    """
-    return await asyncio.to_thread(run_folders.export_results, str(run), Path(to))
-
-
 async def runs_verify(run: str | Path) -> int:
     """Check every committed byte of a run against its checksum.
 
@@ -158,7 +128,7 @@ async def runs_verify(run: str | Path) -> int:
     return await asyncio.to_thread(lambda: RunReader(run).verify())
 
 
-async def import_log(log: str | Path, *, out: str | Path, instrument: str | None = None) -> Report:
+async def runs_import(log: str | Path, *, out: str | Path, instrument: str | None = None) -> Report:
     """Score the log of another tool, without a call.
 
     Args:
@@ -176,19 +146,20 @@ async def import_log(log: str | Path, *, out: str | Path, instrument: str | None
     return await measure(chosen, options={"answers": Path(log)}, out=out)
 
 
-async def export(
+async def runs_export(
     run: str | Path,
-    to: str,
     out: str | Path,
     *,
+    to: str | None = None,
     data: str | Path | None = None,
 ) -> ExportResult:
-    """Write a run as a log or a table that other tools open. Nothing is overwritten.
+    """Write a run as a file that other tools open. Nothing is overwritten.
 
     Args:
         run: A run folder, as path or URL.
-        to: The format: `"inspect"`, `"eee"`, `"hf"`, `"lm-eval"` or `"csv"`.
-        out: The file of inspect and csv, the folder of the others.
+        out: The file to write, or the folder of a format of several files.
+        to: The format: `"jsonl"`, `"parquet"`, `"csv"`, `"inspect"`, `"eee"`, `"hf"` or
+            `"lm-eval"`. Defaults to the format that the ending of `out` names.
         data: Dataset directory. Defaults to `EVENHAND_DATA`.
 
     Returns:
@@ -198,10 +169,10 @@ async def export(
         UserError: If the run lacks what the format needs, or a file exists.
     """
     folder = inputs.folder_of(data)
-    return await asyncio.to_thread(exchange.export, str(run), to, Path(out), folder)
+    return await asyncio.to_thread(exchange.export, str(run), Path(out), folder, to)
 
 
-async def pack_make(
+async def runs_pack_make(
     *runs: str | Path,
     out: str | Path,
     title: str | None = None,
@@ -247,7 +218,7 @@ async def pack_make(
     )
 
 
-async def pack_verify(
+async def runs_pack_verify(
     file: str | Path,
     *,
     key: str | Path | None = None,

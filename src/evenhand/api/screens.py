@@ -19,7 +19,7 @@ from evenhand.instruments.scorer.screening import Columns, ScreenTargets
 from evenhand.scorers import TOXICITY, Scorer
 
 
-async def screen_calibrate(
+async def scorers_screen_calibrate(
     labelled: str | Path,
     *,
     scorer: str,
@@ -71,7 +71,7 @@ async def screen_calibrate(
         return await screens.calibrate(request, opened)
 
 
-async def screen_apply(
+async def scorers_screen_apply(
     file: str | Path,
     answers: str | Path,
     *,
@@ -117,7 +117,7 @@ async def screen_apply(
     return applied.finding
 
 
-async def screen_plan(
+async def scorers_screen_plan(
     file: str | Path,
     texts: int,
     *,
@@ -140,4 +140,4 @@ async def screen_plan(
     return await asyncio.to_thread(lambda: plan_of(read_screen(Path(file)), texts, cost, harmful))
 
 
-show_settings(screen_apply)
+show_settings(scorers_screen_apply)

@@ -47,7 +47,7 @@ def _answer(
     show_trace: Annotated[bool, typer.Option(help="Show who said what.")] = False,
     show_prompts: Annotated[bool, typer.Option(help="Show what each agent was told, too.")] = False,
 ) -> None:
-    """Answer one prompt with a method.
+    """Answer one prompt with a mitigation method.
 
     The answer is the best draft by the method's own evaluators. Ends with code 4 if they do not
     accept it.
@@ -184,7 +184,7 @@ def _mitigate(
         typer.Option(min=0, max=1, help="Share of answers that the evaluators must accept."),
     ] = MIN_ACCEPTED,
 ) -> None:
-    """Answer every prompt of a file with a method.
+    """Answer or repair a file of prompts.
 
     The answer is the best draft by the method's own evaluators; a stored answer within the bounds
     of harm is not changed. Run it again to resume. Ends with code 2 if fewer than 95 % were
@@ -230,7 +230,7 @@ def _judge_scenarios(
     ] = _USUAL.derived,
     sample_seed: DrawSeed = 0,
 ) -> None:
-    """Let a model write the responses that judges are audited on.
+    """Generate scenarios for audits of judges.
 
     Two for each of our tasks, the second with the content of the first in other words: two calls a
     scenario. Who writes is `writer` in the cast, else the default model. Writes scenarios.jsonl

@@ -64,7 +64,7 @@ COMMANDS = {
     "serve-local": ("serving:serve_local", "Serve a small local model with llama.cpp."),
     "measure": ("measure:measure", "Run a benchmark: bbq, rtp, bold, holisticbias and more."),
     "counterfactual": (
-        "swap:swap",
+        "counterfactual:counterfactual",
         "Change the group that your prompts mention and compare the answers.",
     ),
     "audit": (
@@ -81,7 +81,7 @@ COMMANDS = {
         "Compare mitigation methods on harm, utility and cost.",
     ),
     "stability": (
-        "findings:reliability",
+        "findings:stability",
         "Estimate how much a score depends on order, wording and seed.",
     ),
     "plan": ("plan:plan", "Estimate the required sample size, power and cost."),
@@ -90,13 +90,13 @@ COMMANDS = {
     "methods": ("methods:methods", "List mitigation methods and their settings."),
     "gateway": ("gateway:gateway", "Run a proxy that checks and repairs responses."),
     "gate": ("gate:gate", "Fail a build when a metric gets worse."),
-    "monitor": ("gate:watch", "Repeat an evaluation and alert on drift."),
+    "monitor": ("gate:monitor", "Repeat an evaluation and alert on drift."),
     "scorers": ("scorers:scorers", "List, run, check and combine toxicity scorers."),
     "scorers screen": (
         "screening:screen",
         "Send only uncertain texts to a judge, with a guaranteed recall.",
     ),
-    "annotate": ("rate:rate", "Collect blinded human ratings and measure agreement."),
+    "annotate": ("annotate:annotate", "Collect blinded human ratings and measure agreement."),
     "train": ("train:train", "Train on preference pairs: SFT, reward model, DPO, RLOO, PPO."),
     "train debate": ("debate:debate", "Generate debates in roles that a referee scores."),
     "train pairs": (
@@ -105,7 +105,7 @@ COMMANDS = {
     ),
     "runs": ("runs:runs", "List, inspect, verify, view, pack and export runs."),
     "runs export": ("pack:export", "Write a run as a file that other tools open."),
-    "runs import": ("measure:import_log", "Score the log of another tool, without a call."),
+    "runs import": ("measure:runs_import", "Score the log of another tool, without a call."),
     "runs pack": ("pack:pack", "Create or verify a signed evidence bundle."),
     "runs view": ("serving:view", "Browse the items of a run."),
     "report": ("findings:report", "Print or write the report of runs: terminal, HTML, PDF."),
@@ -234,7 +234,7 @@ def _stub() -> None:
 class _AllCommands(_LazyCommands):
     """Evenhand itself, whose help lists the commands under headings."""
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         summaries = children("")
         width = max(map(len, summaries)) + 2
         for heading, names in _HEADINGS.items():
@@ -247,7 +247,8 @@ class _AllCommands(_LazyCommands):
 app = typer.Typer(
     name="evenhand",
     cls=_AllCommands,
-    help="Measure and mitigate social bias in language models.\n\nNew here? Run `evenhand demo` (no model needed), then `evenhand doctor`.",
+    help="Measure and mitigate social bias in language models.\n\n"
+    "New here? Run `evenhand demo` (no model needed), then `evenhand doctor`.",
     epilog="Add --dry-run to any run to see its cost first.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     pretty_exceptions_enable=False,

@@ -15,7 +15,7 @@ from evenhand.experiments.measuring import concluded
 from evenhand.instruments import Instrument, instrument_named
 
 audit = typer.Typer(
-    help="Audit a judge, a scorer, a reward model, a harm policy, or decisions already made.\n\n"
+    help="Audit a judge, a scorer, a reward model, a harm policy or past decisions.\n\n"
     "Example: evenhand audit decisions people.csv --groups sex,race --outcome selected --out "
     "runs/audit",
     no_args_is_help=True,

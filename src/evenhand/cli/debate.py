@@ -1,4 +1,4 @@
-"""`evenhand train debate`: topics, debates in roles that a referee scores, and sweeps (RLDF paper)."""
+"""`evenhand train debate`: topics, debates that a referee scores, and sweeps (RLDF paper)."""
 
 import asyncio
 from collections.abc import Mapping
@@ -92,7 +92,8 @@ def _show_topics(numbers: Mapping[str, Mapping[str, Any]], path: Path) -> None:
 def sweep(
     options: RunCommand,
     file: Annotated[
-        Path, typer.Argument(metavar="TOPICS", help="A file that `evenhand train debate topics` wrote.")
+        Path,
+        typer.Argument(metavar="TOPICS", help="A file that `evenhand train debate topics` wrote."),
     ],
     plan: Annotated[
         Path | None, typer.Option(help="A TOML file with what is varied. Default: the paper's.")
@@ -129,7 +130,7 @@ def sweep(
 
 
 debate = typer.Typer(
-    help="Let a model debate in roles and score what it says for bias.\n\n"
+    help="Generate debates in roles that a referee scores.\n\n"
     "Example: evenhand train debate topics --types age --count 40 --out topics.jsonl",
     no_args_is_help=True,
 )

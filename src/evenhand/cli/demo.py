@@ -29,7 +29,7 @@ def demo(
     ),
     json: Json = False,
 ) -> None:
-    """Show what comes out, without a model.
+    """Tour recorded results. Needs no model.
 
     It plays recorded runs back that are part of the package: two conversations, a comparison, two
     audits. Nothing is asked and nothing is fetched; every number is computed here and now from the

@@ -2,6 +2,4 @@
 
 import typer
 
-dev = typer.Typer(
-    help="Extend evenhand, check it, and reproduce the papers.", no_args_is_help=True
-)
+dev = typer.Typer(help="Extend evenhand, check it, and reproduce the papers.", no_args_is_help=True)

@@ -85,7 +85,7 @@ _WIDEST = len("log-probabilities")  # of what a line is about
 
 doctor = typer.Typer(
     cls=group_for("endpoint", bare=True),
-    help="Look at what is installed and at what the endpoint can do.",
+    help="Check the installation and the endpoint.",
 )
 doctor.command()(litellm)
 

@@ -1,4 +1,4 @@
-"""`evenhand compare`, `reliability` and `report`: what runs that were made show."""
+"""`evenhand compare`, `stability` and `report`: what runs that were made show."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +11,7 @@ from evenhand.cli.options import CertificateFolder, ConfigFile, Full, Json, Pric
 from evenhand.cli.screen import err, out, print_finding, print_json
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
+from evenhand.experiments import run_folders
 from evenhand.experiments.dossiers import dossier_of, runs_in
 from evenhand.findings.comparison import compare as compared
 from evenhand.findings.reliability import reliability as studied
@@ -36,7 +37,7 @@ def compare(
     full: Full = False,
     json: Json = False,
 ) -> None:
-    """Compare two runs on the items they share.
+    """Compare two runs item by item.
 
     It says what is shown to be better, what worse, and what is not shown. Of several runs of
     one system (A1,A2,A3 B1,B2,B3) each item counts with its mean over them. Ends with code 2 if a
@@ -63,7 +64,7 @@ def compare(
         raise typer.Exit(UNFINISHED)
 
 
-def reliability(
+def stability(
     runs: Annotated[
         list[str],
         typer.Argument(metavar="RUN…", help="Runs over the same items, of one system or several."),
@@ -71,7 +72,7 @@ def reliability(
     full: Full = False,
     json: Json = False,
 ) -> None:
-    """Say how much of a score is the order, the wording or the seed.
+    """Estimate how much a score depends on order, wording and seed.
 
     Takes runs over the same items that differ in --order-seed, --wording N or --seed, best in
     every combination. Of several systems it says which are told apart, two by two, and only where
@@ -106,20 +107,23 @@ def report(
     certificates: CertificateFolder = None,
     prices: PriceFile = None,
     config: ConfigFile = None,
+    full: Full = False,
     json: Json = False,
 ) -> None:
-    """Write a page of what runs showed, to look at and hand over.
+    """Print or write the report of runs: terminal, HTML, PDF.
 
-    It is one file that needs no network and runs no script. It says the answer in words, what got
-    worse, who is affected, before and after, cost, over-correction, whether the judges were
-    checked, shows answers chosen by a rule, and ends with what all of it rests on. Ends with code
-    2 if a run is not finished.
+    Without a file, it prints the report of one run again. With a file, it writes a page that needs
+    no network and runs no script: the result, regressions, affected groups, examples, cost,
+    overcorrection, judges, methods and limitations. Ends with code 2 if a run is not finished.
 
     Example: evenhand report runs/now runs/after --out report.html
     """
     files = {".html": out, ".pdf": pdf, ".md": markdown}
+    if not any(files.values()) and len(runs) == 1:
+        _print_report(runs[0], prices=prices, config=config, full=full, json=json)
+        return
     if not any(files.values()) and not json:
-        raise UserError("say what to write: --out report.html, --pdf report.pdf, or --json")
+        raise UserError("several runs need a file: --out report.html, --pdf report.pdf, or --json")
     for ending, path in files.items():
         if path is not None and path.suffix != ending:
             raise UserError(f"{path}: the name must end in {ending}")
@@ -138,4 +142,14 @@ def report(
     if json:
         print_json(dossier.to_dict())
     if dossier.unfinished:
+        raise typer.Exit(UNFINISHED)
+
+
+def _print_report(
+    run: str, *, prices: Path | None, config: Path | None, full: bool, json: bool
+) -> None:
+    settings = configuration.load(config, None, None, prices=prices)
+    finding = run_folders.report_again(run, settings.prices.prices() if settings.prices else None)
+    print_finding(finding, json=json, full=full)
+    if finding.not_run:
         raise typer.Exit(UNFINISHED)

@@ -67,7 +67,7 @@ def _frontier(
     ] = False,
     full: Full = False,
 ) -> None:
-    """Run several methods and say what each is worth.
+    """Compare mitigation methods on harm, utility and cost.
 
     All answer the same items; what counts is harm, utility and cost. Each method gets a run folder
     of its own within --out; beside them stand frontier.json, frontier.parquet and, with the extra
@@ -137,7 +137,7 @@ def _overcorrection(
     ] = None,
     sample_seed: DrawSeed = 0,
 ) -> None:
-    """Count the benign texts that methods make worse.
+    """Count the harmless texts that mitigation methods make worse.
 
     Worse is: refused, emptied, moralised about, or without the identity it spoke of.
 

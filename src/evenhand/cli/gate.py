@@ -1,5 +1,5 @@
-"""`evenhand gate`: pass, fail or open, for a change that is about to be made; `evenhand monitor`: the
-same questions again and again, and an alarm when the answers change."""
+"""`evenhand gate`: pass, fail or inconclusive, for a change that is about to be made;
+`evenhand monitor`: the same items again and again, and an alarm when the answers change."""
 
 import asyncio
 import re
@@ -69,7 +69,7 @@ def _gate(
         bool, typer.Option("--init", help="Write an example of the file, and do nothing else.")
     ] = False,
 ) -> None:
-    """Say whether a change makes anything worse: pass, fail or open.
+    """Fail a build when a metric gets worse.
 
     Runs the checks of a file, or takes finished runs, and holds each against the baseline. Writes
     gate.json, gate.md, junit.xml and gate.sarif into --out; on GitHub also annotations and the
@@ -236,7 +236,7 @@ _REPORTS = (".html", ".md", ".json", ".pdf")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
-def _watch(
+def _monitor(
     options: RunCommand,
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="The checks, as of `evenhand gate`.")
@@ -264,7 +264,7 @@ def _watch(
     are held against each other by a test that holds however often one looks. Ends with code 0 if no
     change is shown, 1 at an alarm, 4 at the first look, 5 if the look cannot be judged.
 
-    Example: evenhand monitor evenhand.gate.toml --every 24h --out runs/watch
+    Example: evenhand monitor evenhand.gate.toml --every 24h --out runs/monitor
     """
     options = options.into(options.out.rstrip("/"))
     try:  # code 1 is an alarm, and nothing else
@@ -317,6 +317,6 @@ def _pause(text: str) -> float:
 
 
 # As of the gate: the file says by which method, and the runs are small. A dry run is the gate's.
-_WATCH_ELSEWHERE = ("method", "wording", "set_", "engine", "actors", "require_certified_judges",
+_MONITOR_ELSEWHERE = ("method", "wording", "set_", "engine", "actors", "require_certified_judges",
               "dry_run", "pilot", "replay")  # fmt: skip
-watch = with_run_options(_watch, without=_WATCH_ELSEWHERE, out="runs/watch")
+monitor = with_run_options(_monitor, without=_MONITOR_ELSEWHERE, out="runs/monitor")

@@ -18,7 +18,7 @@ _QUOTAS, _AUDIT = "EVENHAND_GATEWAY_QUOTAS", "EVENHAND_GATEWAY_AUDIT"
 
 gateway = typer.Typer(
     cls=group_for("serve"),
-    help="Stand in front of an endpoint and repair its answers on their way out.",
+    help="Run a proxy that checks and repairs responses.",
     no_args_is_help=True,
 )
 

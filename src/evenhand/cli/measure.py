@@ -162,7 +162,7 @@ STOPPING: dict[str, Any] = {
 }  # options of a run that may stop early
 
 measure = typer.Typer(
-    help="Measure a method on an instrument, or a model itself.\n\n"
+    help="Run a benchmark: bbq, rtp, bold, holisticbias and more.\n\n"
     "Example: evenhand measure bbq --method default --per-category 8 --out runs/bbq-default",
     no_args_is_help=True,
 )
@@ -309,7 +309,7 @@ for name in registry.names("instruments"):
 measure.command("likelihood", no_args_is_help=True)(likelihood)
 
 
-def import_log(
+def runs_import(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="A log of another tool.")],
     out_: Out,
     instrument: Annotated[

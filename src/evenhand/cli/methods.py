@@ -1,4 +1,4 @@
-"""`evenhand methods`: what there is and what can be set; `evenhand dev new`: a package of one's own."""
+"""`evenhand methods` lists methods and settings; `evenhand dev new` writes a plugin."""
 
 import shlex
 from pathlib import Path
@@ -19,7 +19,7 @@ def methods(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show this one alone.")] = None,
     json: Json = False,
 ) -> None:
-    """List the methods, or show one with its settings.
+    """List mitigation methods and their settings.
 
     Calls an item are those of the settings as they are when nothing is set.
 
@@ -70,7 +70,7 @@ def new(
     into: Annotated[Path, typer.Option(help="The folder to write the package into.")] = Path(),
     json: Json = False,
 ) -> None:
-    """Write a package for an instrument, a method or a scorer of your own.
+    """Create a plugin: an instrument, a method or a scorer.
 
     It is a small working part with a test, to be changed into yours. Once it is installed, every
     command knows it by its name.

@@ -22,7 +22,7 @@ from evenhand.views.export import FORMS
 
 pack = typer.Typer(
     cls=group_for("make"),  # a pack is what the command is for
-    help="Pack runs as evidence: everything that is needed to check them, in one file.",
+    help="Create or verify a signed evidence bundle.",
     no_args_is_help=True,
 )
 
@@ -118,24 +118,31 @@ def verify(
 
 def export(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder: a path or a URL.")],
-    to: Annotated[str, typer.Option(help=f"The format: {', '.join(FORMS)}.")],
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", help="The file of inspect and csv, the folder of the others."),
+        typer.Option(
+            "--out", "-o", help="The file to write. eee, hf and lm-eval write a folder instead."
+        ),
     ],
+    to: Annotated[
+        str | None,
+        typer.Option(
+            help=f"The format: {', '.join(FORMS)}. Default: the one that the ending of --out names."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Write a run as a log or a table that other tools open.
+    """Write a run as a file that other tools open.
 
-    inspect: a log of Inspect (.eval). eee: a record of Every Eval Ever. hf: results for a model
-    page of the Hugging Face Hub. lm-eval: samples of lm-evaluation-harness, of bbq. csv: one row
-    per item for spreadsheets. An item without an answer is never an incorrect one. Nothing is
-    overwritten. Ends with code 2 if the run is not finished.
+    jsonl, parquet, csv: the results, one row per item. inspect: a log of Inspect (.eval). eee: a
+    record of Every Eval Ever. hf: results for a model page of the Hugging Face Hub. lm-eval:
+    samples of lm-evaluation-harness, for bbq. A missing answer is never an incorrect one. Nothing
+    is overwritten. Ends with code 2 if the run is not finished.
 
-    Example: evenhand runs export runs/now --to inspect --out now.eval
+    Example: evenhand runs export runs/now --out now.eval
     """
     with err.status(Text(f"reading {run}")):
-        written = exported(run, to, out, configuration.data_folder())
+        written = exported(run, out, configuration.data_folder(), to)
     for path, size in written.files.items():
         err.print(Text(f"wrote {path}: {written.is_}, {written.items:,} items, {size:,} bytes"))
     if written.not_run:

@@ -1,4 +1,4 @@
-"""`evenhand train pairs …`: preference pairs to train on, from debates, repairs and written items."""
+"""`evenhand train pairs …`: preference pairs from debates, repairs and written items."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -7,14 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from evenhand.api.preference_data import pairs_from_debates, pairs_from_items, pairs_from_run
+from evenhand.api.preference_data import (
+    train_pairs_from_debates,
+    train_pairs_from_items,
+    train_pairs_from_run,
+)
 from evenhand.cli.options import Json
 from evenhand.cli.screen import err, print_finding
 from evenhand.training.debates.dataset import UNKNOWN_LICENSE
 from evenhand.training.debates.pairs import Openers, PairsReport, Strategy
 
 pairs = typer.Typer(
-    help="Make preference pairs to train on.",
+    help="Build preference pairs from debates, repairs or datasets.",
     no_args_is_help=True,
 )
 
@@ -77,7 +81,7 @@ def from_debates(
 
     Example: evenhand train pairs from-debates runs/debate --out data/pairs
     """
-    paired = pairs_from_debates(
+    paired = train_pairs_from_debates(
         runs,
         out_,
         strategy=strategy,
@@ -112,7 +116,7 @@ def from_run(
 
     Example: evenhand train pairs from-run runs/first --out data/repairs
     """
-    paired = pairs_from_run(
+    paired = train_pairs_from_run(
         runs, out_, per_topic=per_topic, match_lengths=match_lengths, test_share=test_share,
         seed=seed, license=license, note=_note,
     )  # fmt: skip
@@ -137,7 +141,7 @@ def from_items(
 
     Example: evenhand train pairs from-items dataset.csv.gz --out data/items
     """
-    paired = pairs_from_items(
+    paired = train_pairs_from_items(
         file, out_, per_topic=per_topic, match_lengths=match_lengths, test_share=test_share,
         seed=seed, license=license, note=_note,
     )  # fmt: skip

@@ -90,7 +90,7 @@ def plan(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Plan a paired comparison before anything is spent.
+    """Estimate the required sample size, power and cost.
 
     On BBQ it also says what the samples of the StarDTox and MABRF papers can show. With --groups
     and --ratio it plans an audit instead: how many people of each group of `decisions` (with

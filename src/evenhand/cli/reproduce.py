@@ -1,5 +1,5 @@
-"""`evenhand dev reproduce PAPER [TABLE]`: a paper's tables with their numbers beside ours, and its page
-in the documentation."""
+"""`evenhand dev reproduce PAPER [TABLE]`: a paper's tables with their numbers beside ours, and its
+page in the documentation."""
 
 import asyncio
 import re
@@ -154,7 +154,7 @@ def _ran(paper: Paper, table: Table, tables: Path | None) -> Reproduction:
 
 
 reproduce = typer.Typer(
-    help="Reproduce a table or figure of a paper, its numbers beside ours.\n\n"
+    help="Reproduce tables of the StarDTox, MABRF, RLDF and MALIBU papers.\n\n"
     "Example: evenhand dev reproduce stardtox table3 --size small --dry-run --out runs/papers",
     no_args_is_help=True,
 )

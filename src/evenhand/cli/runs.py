@@ -8,10 +8,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from evenhand.cli.codes import UNFINISHED
 from evenhand.cli.findings import runs_named
 from evenhand.cli.options import ConfigFile, Full, Json, PriceFile
-from evenhand.cli.screen import err, out, print_finding, print_json, status_view
+from evenhand.cli.screen import out, print_finding, print_json, status_view
 from evenhand.core import Draft
 from evenhand.core.prices import Prices
 from evenhand.experiments import config as configuration
@@ -24,7 +23,7 @@ from evenhand.views import numbers, terminal
 from evenhand.views.timeline_page import conversation
 
 runs = typer.Typer(
-    help="Look at run folders: list, show, report, repeats, status, export, verify.",
+    help="List, inspect, verify, view, pack and export runs.",
     no_args_is_help=True,
 )
 
@@ -129,25 +128,6 @@ def _show_item(record: ItemRecord, *, with_id: bool) -> None:
 
 
 @runs.command()
-def report(
-    run: RunFolder,
-    prices: PriceFile = None,
-    config: ConfigFile = None,
-    full: Full = False,
-    json: Json = False,
-) -> None:
-    """Show the report of a measured run again, without a call. Ends with code 2 if the run is not
-    finished.
-
-    Example: evenhand report runs/bbq-default --full
-    """
-    run_report = run_folders.report_again(run, _prices(config, prices))
-    print_finding(run_report, json=json, full=full)
-    if run_report.not_run:
-        raise typer.Exit(UNFINISHED)
-
-
-@runs.command()
 def repeats(
     settings: Annotated[
         list[str],
@@ -190,19 +170,6 @@ def _show_age(status: RunStatus) -> None:
         out.print(Text(gone, style="bold red"))
     written = f"{counters['state']} · {counters['writer']} · {counters['updated']}"
     out.print(Text(written, style="dim"))
-
-
-@runs.command()
-def export(
-    run: RunFolder,
-    to: Annotated[Path, typer.Option(help="The file to write: .jsonl or .parquet.")],
-) -> None:
-    """Write the results as one file, in the order of the input.
-
-    Example: evenhand runs export runs/first --out answers.jsonl
-    """
-    run_folders.export_results(run, to)
-    err.print(f"wrote {to}")
 
 
 @runs.command()

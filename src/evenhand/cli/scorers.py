@@ -134,8 +134,7 @@ def estimate(
 
 
 scorers = typer.Typer(
-    help="Toxicity scorers: list them, score texts, audit them.\n\n"
-    "To audit one: evenhand audit scorer.",
+    help="List, run, check and combine toxicity scorers.\n\nTo audit one: evenhand audit scorer.",
     no_args_is_help=True,
 )
 scorers.command("audit-support")(audit_support)

@@ -27,7 +27,7 @@ from evenhand.scorers.base import TOXICITY
 from evenhand.views import terminal_of
 
 screen = typer.Typer(
-    help="Screens with a promise: a cheap scorer decides where it is sure, a judge the rest.",
+    help="Send only uncertain texts to a judge, with a guaranteed recall.",
     no_args_is_help=True,
 )
 

@@ -1,4 +1,4 @@
-"""`evenhand serve-local` and `evenhand runs view`: servers on this machine, until somebody ends them."""
+"""`evenhand serve-local` and `runs view`: servers on this machine, until somebody ends them."""
 
 import signal
 import threading
@@ -41,7 +41,7 @@ def serve_local(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="With --list: as JSON.")] = False,
 ) -> None:
-    """Serve a model on this machine with llama.cpp.
+    """Serve a small local model with llama.cpp.
 
     It runs until Ctrl-C. Without --model and --weights it serves SmolLM2-135M-Instruct: real enough
     to try every command, at chance as a judge. Do not draw conclusions about a method from it;
@@ -95,7 +95,7 @@ def view(
         bool, typer.Option("--no-open", help="Only print the address; open no browser.")
     ] = False,
 ) -> None:
-    """Look through the items of a run in a browser.
+    """Browse the items of a run.
 
     It lists the items, filters them by words, by how they ended, by score and by tag, and opens
     each with its whole conversation. With --against it shows what became of each item, what

@@ -216,7 +216,7 @@ def show(
 _SHOWN = ("stage", "outcome", "steps", "weights", "objective", "world_size", "metrics")
 
 train = typer.Typer(
-    help="Train on pairs: SFT, a reward model, DPO, and RL against it.\n\n"
+    help="Train on preference pairs: SFT, reward model, DPO, RLOO, PPO.\n\n"
     "Ends with code 2 if nothing was trained, and with 4 if the loss (RL: the reward) is not shown "
     "to improve.",
     no_args_is_help=True,

@@ -1,4 +1,4 @@
-"""`evenhand dev self-test` and `evenhand dev conformance`: do the numbers say what is known to be true?"""
+"""`dev self-test` and `dev conformance`: are known biases and known answers read correctly?"""
 
 import asyncio
 import sys
@@ -31,7 +31,7 @@ def self_test(
     ] = 20,
     json: Json = False,
 ) -> None:
-    """Check that this machine reads models of known behaviour rightly.
+    """Check evenhand against models with known bias.
 
     Models in this process, whose bias is known because it was planted, go through measure, compare
     and frontier on generated questions; no endpoint, no data and no network are used. One line says
@@ -112,7 +112,7 @@ def conformance(
     markdown: Annotated[bool, typer.Option(help="Print the tables as Markdown.")] = False,
     json: Json = False,
 ) -> None:
-    """Test what scorers of BBQ-like questions make of answers whose truth is known.
+    """Test any BBQ scorer against known answers.
 
     It ends with code 2 if a property is broken. What a tool prints no number for is no fault.
 

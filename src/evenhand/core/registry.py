@@ -90,7 +90,7 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "framings": f"{_INSTRUMENTS}.framings.instrument:Framings",
         "rankings": f"{_INSTRUMENTS}.rankings.instrument:Rankings",
         "decisions": f"{_INSTRUMENTS}.decisions.instrument:Decisions",
-        "swap": f"{_INSTRUMENTS}.swap.instrument:Swap",
+        "counterfactual": f"{_INSTRUMENTS}.counterfactual.instrument:CounterfactualTest",
         "discrim_eval": f"{_INSTRUMENTS}.discrim_eval.instrument:DiscrimEval",
         "xstest": f"{_INSTRUMENTS}.xstest.instrument:XsTest",
         "gest": f"{_INSTRUMENTS}.gest.instrument:Gest",

@@ -36,14 +36,14 @@ class ExportResult:
     not_run: int  # items of the plan that the run has not come to
 
 
-def export(location: str, form: str, out: Path, data: DataFolder) -> ExportResult:
+def export(location: str, out: Path, data: DataFolder, form: str | None = None) -> ExportResult:
     """Write a run in the format of another tool. Existing files are never overwritten.
 
     Args:
         location: The run folder.
-        form: The name of the format.
         out: The file to write, or the folder for a format of several files.
         data: The folder of datasets.
+        form: The name of the format. Without it, the ending of `out` names it.
 
     Returns:
         What was written, and how many items are missing.
@@ -51,6 +51,7 @@ def export(location: str, form: str, out: Path, data: DataFolder) -> ExportResul
     Raises:
         UserError: If the format does not exist, or the output does.
     """
+    form = form or _form_of(out)
     if form not in FORMS:
         raise UserError(f"unknown format {form!r}; choose one of: {', '.join(FORMS)}")
     chosen_form = FORMS[form]
@@ -80,11 +81,22 @@ def export(location: str, form: str, out: Path, data: DataFolder) -> ExportResul
     )
 
 
+def _form_of(out: Path) -> str:
+    for name, form in FORMS.items():
+        if form.ending == out.suffix and out.name:
+            return name
+    endings = ", ".join(form.ending for form in FORMS.values() if form.ending)
+    raise UserError(
+        f"{out}: no format has this ending. Use {endings}, or name the format with --to: "
+        f"{', '.join(FORMS)}"
+    )
+
+
 def _exported(run: RunReader, form: ExportFormat, data: DataFolder) -> ExportedRun:
     """Read what a form needs of a run, and refuse one that lacks it."""
     if not run.totals().items:
         raise UserError(f"{run.path} has no finished item yet: run the command that began it again")
-    as_table = f"evenhand runs export {run.path} --to csv --out items.csv"
+    as_table = f"evenhand runs export {run.path} --out items.csv"
     if form.texts and not run.record.keeps_texts:
         raise UserError(f"{run.path} holds no texts, and {form.is_} shows them. What it does hold: "
                         f"{as_table}")  # fmt: skip
@@ -131,7 +143,8 @@ def _refuse_name(out: Path, form: ExportFormat, location: str, name: str) -> Non
         return
     if out.suffix != form.ending:
         suggestion = out.with_suffix(form.ending)
-        raise UserError(f"{out}: the name must end in {form.ending}: evenhand runs export {location} "
+        raise UserError(f"{out}: the name must end in {form.ending}: "
+                        f"evenhand runs export {location} "
                         f"--to {name} --out {suggestion}")  # fmt: skip
     _refuse_taken(out)
 

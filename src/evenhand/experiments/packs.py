@@ -303,14 +303,18 @@ def _previous(path: Path) -> Previous:
         data = evidence_in(path, Path(workdir))
         evidence = PackManifest.from_bytes(data)
         if listed(Path(workdir)) != evidence.files:
-            raise UserError(f"{path} does not match its own list: `evenhand runs pack verify {path}`")
+            raise UserError(
+                f"{path} does not match its own list: `evenhand runs pack verify {path}`"
+            )
     return Previous(title=evidence.title, sha256=hashlib.sha256(data).hexdigest())
 
 
 def evidence_in(path: Path, folder: Path) -> bytes:
     """Unpack a pack and give the bytes of its evidence."""
     if not path.is_file():
-        raise UserError(f"{path} is not a file; make a pack with `evenhand runs pack RUN --out FILE`")
+        raise UserError(
+            f"{path} is not a file; make a pack with `evenhand runs pack RUN --out FILE`"
+        )
     archive.unpack(path, folder)
     if not (folder / EVIDENCE).is_file():
         raise UserError(f"{path} is not an evidence pack: {EVIDENCE} is missing")

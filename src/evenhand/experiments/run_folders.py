@@ -203,15 +203,3 @@ def unreadable_status(location: str) -> UserError:
         f"{location}/{STATUS_FILE} cannot be read. Nothing rests on it: "
         f"`evenhand runs show {location}` shows what is committed"
     )
-
-
-def export_results(location: str, to: Path) -> Path:
-    """Write the results of a run as one .jsonl or .parquet file, in the order of the input."""
-    results = RunReader(location).results()
-    if to.suffix == ".parquet":
-        results.sink_parquet(to)
-    elif to.suffix == ".jsonl":
-        results.sink_ndjson(to)
-    else:
-        raise UserError(f"{to}: the name must end in .jsonl or .parquet")
-    return to

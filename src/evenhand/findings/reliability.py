@@ -65,7 +65,7 @@ class StudyRun:
 class Reliability(Displayable):
     """A study of reliability over several runs of the same items.
 
-    >>> found = evenhand.reliability(["runs/o0", "runs/o1", "runs/o2"])
+    >>> found = evenhand.stability(["runs/o0", "runs/o1", "runs/o2"])
     >>> found.verdict, found["s_amb"].one_run, found.agreement
     """
 

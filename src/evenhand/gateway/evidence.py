@@ -1,7 +1,7 @@
 """Every exchange is written to a run folder, in parallel to the answer or before it if required.
 
 `FOLDER/2026-11-16/TENANT/` (with several replicas `…/TENANT/REPLICA/`) is a run like any other:
-`evenhand runs show`, `report` and `train pairs from-run` read it. What could not be written is counted by
+`runs show`, `report` and `train pairs from-run` read it. What could not be written is counted by
 its action; nothing is lost without a number.
 """
 

@@ -1,1 +1,1 @@
-"""The packages that `evenhand dev new` copies; the same checks hold for them as for all other code."""
+"""The packages that `evenhand dev new` copies; all checks hold for them too."""

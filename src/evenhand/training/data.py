@@ -91,7 +91,7 @@ def _files(folder: Path, config: str, split: str) -> list[Path]:
     )
     if not any(folder.glob(f"*/{split}-*.parquet")) and split == "train":
         raise UserError(
-            f"{folder} does not hold pairs; `evenhand train pairs from-debates` and `train pairs from-run` "
+            f"{folder} does not hold pairs; `train pairs from-debates` and `train pairs from-run` "
             "make such a folder"
         )
     if config != ALL and config not in types:

@@ -127,5 +127,5 @@ def catalogue_page(catalogue: Catalogue) -> list[Block]:
         GAP,
         Line(f"{can} of {len(catalogue.results)} that hold results can be run "
              f"({catalogue.share:.0%}); {none} hold none.", "strong"),
-        Line("evenhand dev reproduce PAPER TABLE --dry-run says what one will ask, without a call."),
+        Line("evenhand dev reproduce PAPER TABLE --dry-run shows the calls without making one."),
     ]  # fmt: skip

@@ -13,9 +13,14 @@ from evenhand.core.errors import UserError
 from evenhand.findings.report import Report
 from evenhand.instruments._contract import DataFolder, PairedSpread, Services, option
 from evenhand.instruments._options import pinned_files
+from evenhand.instruments.counterfactual.data import (
+    CounterfactualDesign,
+    CounterfactualPrompt,
+    Role,
+    designed,
+)
+from evenhand.instruments.counterfactual.instrument import CounterfactualTest
 from evenhand.instruments.files import InstrumentWords, names_in
-from evenhand.instruments.swap.data import Role, SwapDesign, SwapPrompt, designed
-from evenhand.instruments.swap.instrument import Swap
 from evenhand.methods import Method
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
@@ -167,7 +172,7 @@ def _apart(people: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], tuple[st
     return None if first is None or second is None else (first, second)
 
 
-def design(data: DataFolder, families: str, questions: int, seed: int) -> SwapDesign:
+def design(data: DataFolder, families: str, questions: int, seed: int) -> CounterfactualDesign:
     """Sample questions, and make every version of each in every family.
 
     Args:
@@ -187,18 +192,20 @@ def design(data: DataFolder, families: str, questions: int, seed: int) -> SwapDe
     if unknown or not names:
         raise UserError(
             f"discrim_eval has the families {', '.join(LABELS)}, and not {', '.join(unknown)!r}; "
-            "give such as --families gender,race"
+            "give such as --attributes gender,race"
         )
     by_question = texts(data)
     numbers = sorted(by_question, key=lambda number: _digest(str(seed), str(number)))[:questions]
     prompts = [
-        SwapPrompt(id=str(number), prompt=_first(by_question[number]), task=TASK)
+        CounterfactualPrompt(id=str(number), prompt=_first(by_question[number]), task=TASK)
         for number in numbers
     ]
 
     second: dict[tuple[str, str], str] = {}
 
-    def made(prompt: SwapPrompt, family: str) -> tuple[list[tuple[Role, str, str]], str] | str:
+    def made(
+        prompt: CounterfactualPrompt, family: str
+    ) -> tuple[list[tuple[Role, str, str]], str] | str:
         two = two_people(by_question[int(prompt.id)], family, f"{seed}:{prompt.id}")
         if two is not None:
             second[prompt.id, family] = prompt.after_task(nobody(two[1], family))
@@ -222,17 +229,17 @@ _WORDS = InstrumentWords(__package__)
 class DiscrimEvalOptions:
     # Our choice of 20: 360 calls with one short reply each. 70 are all.
     questions: int = option(20, "Ask so many of the 70 questions, whole.", least=2)
-    families: str = option("gender,race", "Who is swapped: gender, race, age, with commas.")
+    attributes: str = option("gender,race", "Who is swapped: gender, race, age, with commas.")
     sample_seed: int = option(0, "Draws the questions, and the people of each.")
 
-    # What `counterfactual` reads of an answer. The first word alone: "no" has other uses further on.
+    # What the counterfactual test reads. The first word alone: "no" has other uses further on.
     decision: ClassVar[str] = r"^\W*(yes|no)\b"
     chosen: ClassVar[str] = "yes"  # in the set it is the outcome that the person hopes for
     number: ClassVar[bool] = False
     scorer: ClassVar[None] = None
 
 
-class DiscrimEval(Swap):
+class DiscrimEval(CounterfactualTest):
     """Measures whether a decision would be the same for a person of another gender, race or age: 70
     questions such as a loan, a visa or a kidney (Tamkin et al. 2023)."""
 
@@ -240,18 +247,18 @@ class DiscrimEval(Swap):
     title = "DiscrimEval"
     clusters = "questions"
     options = DiscrimEvalOptions
-    # As of swap: assumed, until it is measured.
+    # As of counterfactual: assumed, until it is measured.
     spread = PairedSpread(measure="excess", sd=0.32, icc=0.0, per_cluster=1, most_per_cluster=1,
                           items_per_row=18, rows="questions",
                           samples={"20 questions": (20, 1.0), "all": (70, 1.0)})  # fmt: skip
 
     def source(self, data: DataFolder, options: Any) -> Source:
-        plan = design(data, options.families, options.questions, options.sample_seed)
+        plan = design(data, options.attributes, options.questions, options.sample_seed)
         return self.listed(plan, options)
 
     def remarks(self, options: Any, items: int) -> tuple[str, ...]:
         each = ", ".join(f"{len(labels)} labels of {name}" for name, labels in LABELS.items()
-                         if name in options.families)  # fmt: skip
+                         if name in options.attributes)  # fmt: skip
         return (_WORDS("versions", items=items, each=each),)
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ prompt = partial(prompt_of, __package__)
 
 
 def topics(file: Path | None) -> list[Item]:
-    """The topics of a file of `evenhand train debate topics`, or those of ours: each has its bias type
+    """The topics of a file of `train debate topics`, or those of ours: each has its bias type
     and its roles as tags."""
     if file is not None:
         source = JsonlFile(file)
@@ -150,7 +150,8 @@ _WORDS = InstrumentWords(__package__)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementsOptions:
     topics: Path | None = option(
-        None, "A file that `evenhand train debate topics` wrote. Default: twenty of ours for each type."
+        None,
+        "A file that `evenhand train debate topics` wrote. Default: twenty of ours for each type.",
     )
     types: str | None = option(None, "Bias types with commas. Default: all that have topics.")
     # Our choice of 8: with three roles and a rater 240 calls, and intervals over 40 topics.

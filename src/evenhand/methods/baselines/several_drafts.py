@@ -73,8 +73,8 @@ class Blind:
         words = item.tags.get(WITHOUT_LABEL, "")
         if not words:
             raise Unsuited(
-                f"item {item.id!r} has no words without a label: blind works on `counterfactual`, where the "
-                "prompt has such a version"
+                f"item {item.id!r} has no words without a label: blind works on counterfactual, "
+                "where every prompt has such a version"
             )
         return await answer_once(replace(item, prompt=words), ask, PLAIN_TEXT, PLAIN_CHOICE)
 

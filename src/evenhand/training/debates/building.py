@@ -460,7 +460,7 @@ def from_runs(runs: Sequence[RunReader], split: Split) -> BuiltPairs:
         reasons = ", ".join(f"{number} {reason}" for reason, number in sorted(unused.items()))
         raise UserError(
             f"no pair: no item was refused, repaired and then accepted ({reasons or 'no items'}); "
-            "run more items, or with a judge that accepts some of the revisions; `evenhand train pairs "
+            "run more items, or with a judge that accepts some revisions; `evenhand train pairs "
             "from-items` needs no run"
         )
     where = sides({(pair.topic, pair.bias_type) for pair in pairs}, split.test_share, split.seed)

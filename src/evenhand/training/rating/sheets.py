@@ -427,7 +427,7 @@ def load(folder: Path) -> tuple[SheetKey, pl.DataFrame, tuple[str, ...]]:
         rows = pl.read_parquet(io.BytesIO(table))
     except (OSError, pl.exceptions.PolarsError, orjson.JSONDecodeError, KeyError, TypeError):
         raise UserError(
-            f"{folder} does not hold ratings; `evenhand annotate import SHEET.csv … --key KEY --out "
+            f"{folder} has no ratings; `evenhand annotate import SHEET.csv … --key KEY --out "
             f"{folder}` makes one"
         ) from None
     return read_key(folder / KEY), rows, not_returned

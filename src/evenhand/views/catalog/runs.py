@@ -211,7 +211,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "next.talk_rubric": "Discuss the rubric on texts that are not part of the sample, then: "
     "evenhand "
     "rate export …",
-    "next.more_ratings": "evenhand annotate export … --sample MORE    (more items narrow the interval)",
+    "next.more_ratings": "evenhand annotate export … --sample MORE    (for narrower intervals)",
     "plan.instrument_too_small": "{instrument} is too small: all its rows together cannot detect "
     "it",
     "plan.too_few_clusters": _too_few_clusters,
@@ -236,7 +236,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     f"of these are unknown; {_REPLAY}",
     "left_out.no_texts": "screened, and labels with predictions: give the number of texts with "
     "--texts",
-    "left_out.no_screen": "screened: give --screen FILE, written by `evenhand scorers screen calibrate`",
+    "left_out.no_screen": "screened: give --screen FILE of `evenhand scorers screen calibrate`",
     "left_out.too_few_texts": "a share: {texts:,} texts are too few for ± {reach:g}",
     "left_out.no_correlation": "labels with predictions: give the correlation of scores and "
     "labels: "

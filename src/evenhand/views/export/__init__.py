@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from evenhand.views.export import inspect_log, lm_eval, records, spreadsheet
+from evenhand.views.export import inspect_log, lm_eval, records, results, spreadsheet
 from evenhand.views.export.exported import ExportedRun
 
 __all__ = ["FORMS", "ExportFormat", "ExportedRun"]
@@ -24,6 +24,10 @@ class ExportFormat:
 
 
 FORMS = {
+    "jsonl": ExportFormat(is_="the results as JSON lines", write=results.write_jsonl,
+                          ending=".jsonl"),
+    "parquet": ExportFormat(is_="the results as a Parquet table", write=results.write_parquet,
+                            ending=".parquet"),
     "inspect": ExportFormat(is_="a log of Inspect, which `inspect view` opens",
                             write=inspect_log.write, ending=".eval", texts=True),
     "eee": ExportFormat(is_="a record of Every Eval Ever", write=records.write_eee, ending=None,

@@ -86,7 +86,7 @@ _SCRIPT = """\
 #!/bin/sh
 # Repeats every figure of this pack from its run folders, and says whether all are the same.
 # It needs evenhand {version} (pip install evenhand=={version}), no network and no model.
-# On another kind of processor the last digits of a number may differ: `evenhand runs pack verify` of
+# On another kind of processor the last digits of a number may differ: `runs pack verify` of
 # the pack allows for that, and names each figure that differs by more.
 set -eu
 cd "$(dirname "$0")"

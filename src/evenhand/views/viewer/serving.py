@@ -188,7 +188,9 @@ class TokenAuth:
                 405, "This page is only read."
             )  # fmt: skip
         else:
-            answer = _said(401, "Open the address that `evenhand runs view` printed: it has the token.")
+            answer = _said(
+                401, "Open the address that `evenhand runs view` printed: it has the token."
+            )
         await answer(scope, receive, with_head)
 
     def _has_cookie(self, headers: Headers) -> bool:

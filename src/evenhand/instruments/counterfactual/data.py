@@ -1,0 +1,358 @@
+"""What is asked or was answered: prompts in every version, or the lines of answers that exist."""
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field
+
+from evenhand.core import Item
+from evenhand.core.errors import UserError
+from evenhand.instruments.counterfactual.contrasts import paired
+from evenhand.instruments.files import InstrumentWords
+from evenhand.instruments.text_columns import names_of, text_columns
+from evenhand.methods.baselines.several_drafts import VERSIONS, WITHOUT_LABEL
+from evenhand.runs.runners.source import read_jsonl
+
+_WORDS = InstrumentWords(__package__)
+PROMPT = '{"prompt": "{name} asks for a loan of 5,000. Approve or reject?"}'
+ANSWER = (
+    '{"id": "loan-1", "family": "gender", "label": "woman", "role": "group", "answer": "Approve."}'
+)
+_MARK = (
+    "Mark plain prompts with `evenhand counterfactual PROMPTS --find spans.jsonl`, then ask with "
+    "--spans spans.jsonl; a template has slots such as {name}"
+)
+Role = Literal["none", "group", "placebo"]
+_Name = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class CounterfactualPrompt(BaseModel):
+    """A prompt of the user's: what is swapped, and what stands before it and never is."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    id: _Name = ""  # without one it is the number of its line
+    prompt: Annotated[str, Field(min_length=1)]
+    task: str = ""
+
+    def after_task(self, text: str) -> str:
+        """Give a version of the prompt with its task before it."""
+        return f"{self.task}\n\n{text}" if self.task else text
+
+
+class PromptVersion(BaseModel):
+    """One version of a prompt that is asked, or was: whom it speaks of, and the answer if there is
+    one. The label of a placebo is the one that it is a placebo of."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    id: _Name
+    family: _Name
+    label: str = ""
+    role: Role
+    repeat: Annotated[int, Field(ge=1, le=1000)] = 1
+    prompt: str = ""
+    answer: str | None = None
+
+    @property
+    def key(self) -> tuple[str, str, str, str, int]:
+        return self.id, self.family, self.label, self.role, self.repeat
+
+
+@dataclass(frozen=True, slots=True)
+class CounterfactualDesign:
+    """The versions that are asked, the labels of each family in their order, what could not be
+    swapped (prompt, family and why), and likewise what has no version without a label. Where the
+    placebo is another person, `placebo_without` has that one's words without a label, by prompt and
+    family; they are what a remedy gives to it, and are not asked by themselves."""
+
+    asked: tuple[PromptVersion, ...]
+    labels: dict[str, tuple[str, ...]]
+    refused: tuple[tuple[str, str, str], ...] = field(default=())
+    skipped: tuple[tuple[str, str], ...] = field(default=())  # families, and why
+    never_without: tuple[tuple[str, str, str], ...] = field(default=())
+    placebo_without: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    def said(self) -> list[str]:
+        """Say what is not asked, how often, and why; equal reasons in one line."""
+        parts = ((self.refused, "not_asked"), (self.never_without, "not_asked_without"))
+        lines = [_WORDS("skipped", family=family, why=why) for family, why in self.skipped]
+        gone = {family for family, _ in self.skipped}
+        for rows, key in parts:
+            by_why: dict[tuple[str, str], list[str]] = {}
+            for prompt, family, why in rows:
+                if family not in gone:
+                    by_why.setdefault((family, why), []).append(prompt)
+            lines += [
+                _WORDS(key, family=family, prompts=len(ids), example=ids[0], why=why)
+                for (family, why), ids in by_why.items()
+            ]
+        return lines
+
+    def items(
+        self, *, stored: bool, decision: str | None = None, number: bool = False
+    ) -> list[Item]:
+        """Make the items, each with the other label that it is compared with.
+
+        An item also holds what a mitigation needs: its text without a label, and if answers are
+        read as decisions or numbers its text under all labels.
+
+        Args:
+            stored: Whether the answers exist already.
+            decision: Regular expression that finds the decision in an answer. None: no decision.
+            number: Whether an answer is read as a number.
+
+        Returns:
+            One item per version.
+        """
+        others = _others(self.asked)
+        texts: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
+        for request in self.asked:
+            texts[request.id, request.family, request.role][request.label] = request.prompt
+        reads = not stored and (decision is not None or number)
+
+        def without(request: PromptVersion) -> str:
+            nobody = texts[request.id, request.family, "none"].get("", "")
+            if request.role != "placebo":
+                return nobody
+            return self.placebo_without.get((request.id, request.family), nobody)
+
+        def versions(request: PromptVersion) -> str:
+            labelled = [*texts[request.id, request.family, request.role].values()]
+            first = [without(request)] if request.role != "none" and without(request) else []
+            record = {"texts": [*first, *labelled], "decision": decision}
+            return orjson.dumps(record).decode() if reads else ""
+
+        return [
+            Item(
+                id="/".join(
+                    str(part).replace("%", "%25").replace("/", "%2F") for part in request.key
+                ),
+                prompt=request.prompt or " ",
+                answer=(request.answer or " ") if stored else "",
+                tags={
+                    "cluster": request.id,
+                    "family": request.family,
+                    "label": request.label,
+                    "role": request.role,
+                    "repeat": str(request.repeat),
+                    "other": others[request.id, request.family].get(request.label, ""),
+                    WITHOUT_LABEL: without(request),
+                    VERSIONS: versions(request),
+                },
+            )
+            for request in self.asked
+        ]
+
+
+def in_turns(items: Sequence[Item]) -> list[Item]:
+    """Give the items prompt by prompt, the versions of each in an order drawn by their names. Were
+    one label always asked first and another last, they would differ by what changes on the way too:
+    a server that warms up, or one whose answers depend on what it was asked just before."""
+    prompts = dict.fromkeys(item.tags["cluster"] for item in items)
+    places = {prompt: position for position, prompt in enumerate(prompts)}
+
+    def turn(item: Item) -> tuple[int, bytes]:
+        digest = hashlib.sha256(item.id.encode("utf-8", "surrogatepass")).digest()
+        return places[item.tags["cluster"]], digest
+
+    return sorted(items, key=turn)
+
+
+def _others(requests: Sequence[PromptVersion]) -> dict[tuple[str, str], dict[str, str]]:
+    labels: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+    for request in requests:
+        labels[request.id, request.family].update(
+            {request.label: None} if request.role == "group" else {}
+        )
+    return {key: paired([*names], "\n".join(key)) for key, names in labels.items()}
+
+
+def read_prompts(file: Path, column: str | None = None) -> list[CounterfactualPrompt]:
+    """Read the prompts of a file: of .txt one a line, of .csv a column, else JSON lines. One
+    without an id has the number of its line; a bad line, or an id that comes twice, is refused.
+
+    Args:
+        file: where the prompts are.
+        column: the column of the prompts in a table; "prompt" without it.
+    """
+    if file.suffix.lower() == ".txt":
+        prompts = [
+            CounterfactualPrompt(id=str(number), prompt=line) for number, line in _text_lines(file)
+        ]
+    elif file.suffix.lower() == ".csv" or column is not None:
+        prompts = _of_table(file, column or "prompt")
+    else:
+        rows = read_jsonl(file, CounterfactualPrompt, f"a line is like {PROMPT}")
+        prompts = [prompt if prompt.id else prompt.model_copy(update={"id": str(number)})
+                   for number, prompt in rows]  # fmt: skip
+    _refuse_twice(file, [(prompt.id,) for prompt in prompts])
+    if len(prompts) < 2:
+        raise UserError(f"{file}: two prompts or more are needed; one says nothing of another")
+    return prompts
+
+
+def _text_lines(file: Path) -> Iterator[tuple[int, str]]:
+    try:
+        text = file.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise UserError(f"{file} cannot be read as UTF-8 text: {problem}") from None
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            yield number, line.strip()
+
+
+def _of_table(file: Path, column: str) -> list[CounterfactualPrompt]:
+    """The prompts of a table, with its columns `id` and `task` where it has them."""
+    further = [name for name in ("id", "task") if name in names_of(file) and name != column]
+    try:
+        table = text_columns(file, [column, *further])
+    except UserError as problem:
+        raise UserError(f"{problem}; name the column of the prompts with --text-column") from None
+    prompts = []
+    for number, row in enumerate(table.iter_rows(named=True), start=1):
+        if not row[column]:
+            raise UserError(f"{file}: row {number} has no text in the column {column!r}")
+        prompts.append(CounterfactualPrompt(id=row.get("id") or str(number), prompt=row[column],
+                            task=row.get("task", "")))  # fmt: skip
+    return prompts
+
+
+def read_answers(file: Path) -> CounterfactualDesign:
+    """Read the answers that an app gave, one a line. Every prompt of a family has the same labels,
+    each with a placebo, and as many repeats: what is not there is written with the answer null."""
+    answers = tuple(
+        answer for _, answer in read_jsonl(file, PromptVersion, f"a line is like {ANSWER}")
+    )
+    if not answers:
+        raise UserError(f"{file} has no line. It should hold lines like {ANSWER}")
+    _refuse_twice(file, [answer.key for answer in answers])
+    labels: dict[str, dict[str, None]] = {}
+    for answer in answers:
+        labels.setdefault(answer.family, {}).update(
+            {answer.label: None} if answer.role == "group" else {}
+        )
+    for family, names in labels.items():
+        _refuse_holes(
+            file, family, tuple(names), [answer for answer in answers if answer.family == family]
+        )
+    return CounterfactualDesign(answers, {family: tuple(names) for family, names in labels.items()})
+
+
+def _refuse_holes(
+    file: Path, family: str, labels: Sequence[str], answers: Sequence[PromptVersion]
+) -> None:
+    if len(labels) < 2 or "" in labels:
+        raise UserError(
+            f"{file}: the family {family[:60]!r} needs two labels or more with the role group"
+        )
+    prompts = dict.fromkeys(answer.id for answer in answers)
+    if len(prompts) < 2:
+        raise UserError(f"{file}: the family {family[:60]!r} needs two prompts or more")
+    there = {answer.key for answer in answers}
+    repeats = range(1, max(answer.repeat for answer in answers) + 1)
+    # A prompt may have no version without a label, since that would not be right English.
+    with_none = {answer.id for answer in answers if answer.role == "none"}
+    always = [(label, role) for label in labels for role in ("group", "placebo")]
+    roles = [*always, ("", "none")]
+    for prompt in prompts:
+        for label, role in roles if prompt in with_none else always:
+            for repeat in repeats:
+                if (prompt, family, label, role, repeat) not in there:
+                    whom = f"{role} {label}".strip()
+                    raise UserError(
+                        f"{file}: prompt {prompt[:60]!r}, family {family[:60]!r}: there is no "
+                        f"line for {whom[:80]!r}, repeat {repeat}. Ask it too, or write the line "
+                        'with "answer": null; `counterfactual --versions-out` writes all that are '
+                        "to be asked"
+                    )
+    expected = {key for key in there if (key[2], key[3]) in roles}
+    if expected != there:
+        odd = min(there - expected)
+        raise UserError(
+            f"{file}: prompt {odd[0][:60]!r} has {odd[3]} {odd[2][:60]!r}, and no line with the "
+            "role group has that label; a line with the role none has no label"
+        )
+
+
+def designed(
+    prompts: Sequence[CounterfactualPrompt],
+    families: Sequence[str],
+    versions: Callable[
+        [CounterfactualPrompt, str], "tuple[Sequence[tuple[Role, str, str]], str] | str"
+    ],
+    repeats: int,
+) -> CounterfactualDesign:
+    """Make every version of every prompt in every family.
+
+    Args:
+        prompts: Prompts of the user or of a dataset.
+        families: Names of the families.
+        versions: Gives role, label and text of each version of a prompt in a family, with why some
+            are left
+        out; or says why there are none.
+        repeats: Number of times that each version is asked.
+
+    Returns:
+        The versions to ask, and what was left out.
+
+    Raises:
+        UserError: No family can be compared.
+    """
+    requests: list[PromptVersion] = []
+    refused: list[tuple[str, str, str]] = []
+    without: list[tuple[str, str, str]] = []
+    labels: dict[str, dict[str, None]] = {}
+    for family in families:
+        for prompt in prompts:
+            result = versions(prompt, family)
+            if isinstance(result, str):
+                refused.append((prompt.id, family, result))
+                continue
+            texts, left_out = result
+            if all(role != "none" for role, _, _ in texts):
+                without.append((prompt.id, family, left_out))
+            for role, label, text in texts:
+                labels.setdefault(family, {}).update({label: None} if role == "group" else {})
+                requests += [
+                    PromptVersion(id=prompt.id, family=family,
+                                  label="" if role == "none" else label,
+                                  role=role, repeat=repeat, prompt=prompt.after_task(text))
+                    for repeat in range(1, repeats + 1)
+                ]  # fmt: skip
+    skipped = _too_few(families, requests, refused)
+    if len(skipped) == len(families):
+        raise UserError(f"{'; '.join(f'{family}: {why}' for family, why in skipped)}. {_MARK}")
+    gone = {family for family, _ in skipped}
+    return CounterfactualDesign(
+        tuple(request for request in requests if request.family not in gone),
+        {family: tuple(names) for family, names in labels.items() if family not in gone},
+        tuple(refused),
+        skipped,
+        tuple(entry for entry in without if entry[1] not in gone),
+    )
+
+
+def _too_few(
+    families: Sequence[str],
+    requests: Sequence[PromptVersion],
+    refused: Sequence[tuple[str, str, str]],
+) -> tuple[tuple[str, str], ...]:
+    """The families that fewer than two prompts can be swapped in, and why."""
+    skipped = []
+    for family in families:
+        many = len({request.id for request in requests if request.family == family})
+        if many < 2:
+            why = next((why for _, name, why in refused if name == family), "")
+            reason = f"{many} prompt{'s' * (many != 1)} can be swapped, and 2 are needed"
+            skipped.append((family, f"{reason}{why and f' ({why})'}"))
+    return tuple(skipped)
+
+
+def _refuse_twice(file: Path, keys: Sequence[tuple[str | int, ...]]) -> None:
+    twice = [" ".join(map(str, key)) for key, n in Counter(keys).items() if n > 1]
+    if twice:
+        raise UserError(f"{file}: {twice[0][:120]!r} comes twice; give each line its own")

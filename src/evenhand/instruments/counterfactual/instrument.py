@@ -1,0 +1,432 @@
+"""Swap as an instrument: would the answer be the same for somebody else?"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import polars as pl
+
+from evenhand.core.errors import UserError
+from evenhand.findings.comparison import Comparison
+from evenhand.findings.estimates import Estimate, GuardrailTest, Section, VerdictState
+from evenhand.findings.report import Report
+from evenhand.findings.scoring import Scoring, with_facts
+from evenhand.instruments._contract import (
+    DataFolder,
+    Grouping,
+    Instrument,
+    ListedItems,
+    Measure,
+    PairedSpread,
+    Services,
+    option,
+)
+from evenhand.instruments.counterfactual import tables
+from evenhand.instruments.counterfactual.contrasts import (
+    OUTCOMES,
+    CounterfactualOutcome,
+    LabelContrast,
+    answers_of,
+    chosen_of,
+    contrasts,
+    main_of,
+    named,
+    signed_by,
+    wanted,
+)
+from evenhand.instruments.counterfactual.data import CounterfactualDesign, in_turns, read_answers
+from evenhand.instruments.counterfactual.measures import (
+    MEASURES,
+    CounterfactualContrasts,
+    conclusion,
+    measures_of,
+    rate_lines,
+)
+from evenhand.instruments.counterfactual.versions import designed_by
+from evenhand.instruments.files import InstrumentWords, sha256_of
+from evenhand.instruments.realtoxicityprompts import scores as stored
+from evenhand.methods import Method
+from evenhand.methods.baselines.several_drafts import Averaged, Blind
+from evenhand.runs.runners.source import Source
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import open_folder
+from evenhand.statistics.metrics.readings import checked_pattern
+
+_WORDS = InstrumentWords(__package__)
+_MAIN = {"decision": "decision", "number": "number", "bag": "wording"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CounterfactualOptions:
+    prompts: Path | None = option(
+        None,
+        "Ask these prompts: .txt with one a line, .csv, or JSON lines with prompt, and with id and "
+        "task where they have them.",
+    )
+    text_column: str | None = option(None, "The column of the prompts in a table. Default: prompt.")
+    attributes: str = option("gender,race", "Who is swapped: names of families, with commas.")
+    attributes_file: Path | None = option(None, "A TOML file with your own families.")
+    spans: Path | None = option(
+        None,
+        "What is swapped in prompts without slots: the file of `counterfactual --find`, looked at.",
+    )
+    answers: Path | None = option(
+        None,
+        "Score these stored answers instead: JSON lines with id, family, label, role, repeat and "
+        "answer.",
+    )
+    repeats: int = option(
+        # Our choice of 1: the placebo already shows what asking again changes, and one more prompt
+        # says more than one more answer to the same.
+        1,
+        "How often each version is asked.",
+        least=1,
+    )
+    decision: str | None = option(
+        None, r"The decision in an answer: a regular expression with one group, '\b(yes|no)\b'."
+    )
+    favorable_outcome: str | None = option(
+        None, "The decision that is counted. Default: the one that is given most often."
+    )
+    number: bool = option(False, "Read the first number of an answer: a salary, a price, days.")
+    scorer: str | None = option(
+        None, "Score the answers too, such as offline for toxicity: `evenhand scorers list`."
+    )
+    sample_seed: int = option(0, "Draws the names and words.")
+
+
+class CounterfactualTest(Instrument):
+    """Measures whether the answer would be the same for somebody else: asks each of your prompts
+    under every label of a family, and measures what that changes beyond a placebo."""
+
+    name = "counterfactual"
+    title = "Counterfactual test"
+    clusters = "prompts"
+    columns = ("text", "prompt")
+    facts: ClassVar = {
+        "cluster": pl.String(),
+        "family": pl.String(),
+        "label": pl.String(),
+        "role": pl.String(),
+        "repeat": pl.Int64(),
+        "other": pl.String(),
+    }
+    options: ClassVar[type[Any]] = CounterfactualOptions
+    asks_again = True
+    measures = MEASURES
+    groups = (
+        # The verdict is that of all families together: a second look at each would flag too often.
+        Grouping(column="family", measures=("excess", "placebo"), says_whom=False),
+    )
+    covered_by = "family"
+    whom = "effects"
+    harm = "excess"
+    # Our assumption until it is measured, for a run that is compared with another: one prompt in
+    # ten loses its flip, and a placebo changes one decision in ten.
+    spread = PairedSpread(measure="excess", sd=0.32, icc=0.0, per_cluster=1, most_per_cluster=1,
+                          items_per_row=14, rows="prompts",
+                          samples={"60 prompts": (60, 1.0)})  # fmt: skip
+
+    def source(self, data: DataFolder, options: Any) -> Source:
+        return self.listed(_design(options), options)
+
+    def listed(self, design: CounterfactualDesign, options: Any) -> Source:
+        """Give the items of a design."""
+        stored = self.stores_answers(options)
+        sampling = {
+            "prompts": len({request.id for request in design.asked}),
+            "families": {name: list(labels) for name, labels in design.labels.items()},
+            "repeats": max(request.repeat for request in design.asked),
+            "decision": options.decision,
+            "number": options.number,
+            "seed": None if stored else options.sample_seed,
+        }
+        also: dict[str, Any] = {
+            "chosen": options.favorable_outcome,
+            "refused": [list(entry) for entry in design.refused],
+            # Of what was asked, so that the answers of two models to it can be compared.
+            "sha256": sha256_of(
+                [request.model_dump(exclude={"answer"}) for request in design.asked]
+            ),
+        }
+        if design.skipped:
+            also["skipped"] = [list(entry) for entry in design.skipped]
+        items = design.items(stored=stored, decision=options.decision, number=options.number)
+        if stored:
+            also["answers"] = sha256_of([request.answer for request in design.asked])
+        else:
+            items, also["order"] = in_turns(items), "in turns"
+        version = self.card()["version"]
+        return ListedItems(self, items, sampling=sampling, version=version, also=also)
+
+    def remarks(self, options: Any, items: int) -> tuple[str, ...]:
+        design = _design(options)
+        prompts = len({request.id for request in design.asked})
+        families = f"famil{'y' if len(design.labels) == 1 else 'ies'}"
+        first = _WORDS("versions", items=items, prompts=prompts, count=len(design.labels),
+                       families=families)  # fmt: skip
+        return (first, *design.said())
+
+    def check(
+        self, options: Any, method: Method, players: Mapping[str, str], services: Services
+    ) -> None:
+        """Refuse `blind` and `averaged` where they could not answer.
+
+        `blind` needs a version without a label, `averaged` a decision or a number.
+
+        Args:
+            options: Prompts, families, and how answers are read.
+            method: Mitigation method that answers the items.
+            players: Not used.
+            services: Not used.
+
+        Raises:
+            UserError: The method does not fit the prompts or the options.
+        """
+        if method.name == Averaged.name and options.decision is None and not options.number:
+            raise UserError(
+                "averaged takes the decision of most answers or the median of their numbers, and "
+                "not of words: give --decision REGEX or --number"
+            )
+        if method.name != Blind.name or self.stores_answers(options):
+            return
+        lacking = _design(options).never_without
+        if lacking:
+            prompt, family, why = lacking[0]
+            raise UserError(
+                f"blind asks the version without a label, and {len(lacking):,} prompts have none, "
+                f"such as {prompt!r} in {family} ({why}); word them otherwise, or leave them out"
+            )
+
+    # -- what is measured of a run -------------------------------------------------------------
+
+    def for_run(self, run: RunReader) -> "CounterfactualTest":
+        """Give the instrument with the signed contrasts of this run's labels as its primary
+        measures, where the main outcome has a direction. The excess is secondary then: it is small
+        where rates differ and answers vary by chance."""
+        outcome = signed_by(run.record.source)
+        measures = measures_of(self.measures, run.record.source, self._labels(run))
+        # A contrast is of one family by itself.
+        apart = [
+            replace(grouping, compared=grouping.compared and outcome is None)
+            for grouping in self.groups
+        ]
+        instrument = copy.copy(self)
+        vars(instrument).update(measures=measures, groups=tuple(apart))
+        return instrument
+
+    def for_pair(self, before: RunReader, after: RunReader) -> "CounterfactualTest":
+        return self.for_run(before)
+
+    def judged_by_default(self, group: tuple[str, str] | None) -> tuple[Measure, ...]:
+        """Give the signed contrasts, of one family where a check names it; else the excess."""
+        signed = [measure for measure in self.primary() if measure.name.startswith("difference.")]
+        if group is not None and group[0] == "family":
+            signed = [
+                measure for measure in signed if measure.name.startswith(f"difference.{group[1]}.")
+            ]
+        return tuple(signed) or super().judged_by_default(group)
+
+    # -- scoring -----------------------------------------------------------------------------------
+
+    def scoring(self, run: RunReader) -> Scoring:
+        return self._scoring(run, None)
+
+    def scorings(self, before: RunReader, after: RunReader) -> tuple[Scoring, Scoring]:
+        """Count the same decision in both runs: the one that the run before names, or else the run
+        after, or else the most frequent before."""
+        counted = None
+        if main_of(before.record.source) == "decision":
+            first, last = named(before.record.source), named(after.record.source)
+            decision = first or last
+            counted = decision or wanted(before.record.source, self._answers(before)["decision"])
+            sides = [self._answers(run, counted)["decision"] for run in (before, after)]
+            if decision is not None and not any((side == decision).any() for side in sides):
+                counted = None  # no answer names it: a typo is not a decision
+        return self._scoring(before, counted), self._scoring(after, counted)
+
+    def _scoring(self, run: RunReader, counted: str | None) -> Scoring:
+        answers = self._answers(run, counted).select(
+            "item_id", "state", "excess", "own_placebo", "named", "signed",
+            pl.col("^excess\\..*$"),
+        )  # fmt: skip
+
+        sampling = run.record.source["sampling"]
+        reads = {
+            f"reads.{name}": pl.lit(bool(sampling.get(name, True)))
+            for name in ("excess", "decision", "number", "refusal", "length", "wording")
+        }
+
+        def score(rows: pl.DataFrame) -> pl.DataFrame:
+            tags = rows.select(
+                "item_id", "cluster", "family", "label", "role", "other", **reads
+            )  # fmt: skip
+            return tags.join(answers, on="item_id", how="left", maintain_order="left")
+
+        return score
+
+    def _answers(self, run: RunReader, counted: str | None = None) -> pl.DataFrame:
+        """All answers of a run with what is read from them. A square needs four of them, so they
+        are held at once."""
+        columns = ("position", "item_id", "reason", "text", "prompt", "tags")
+        batches = list(run.result_batches(columns))
+        if not batches:
+            raise UserError(f"{run.path} has no finished item yet")
+        rows = with_facts(pl.concat(batches).sort("position"), self)
+        return answers_of(rows, run.record.source, counted).join(
+            _scores(run), on="text", how="left", maintain_order="left"
+        )
+
+    async def complete(self, run: RunReader, options: Any, services: Services) -> None:
+        """Score the answers, if the options name a scorer.
+
+        Args:
+            run: The finished run. Scores are written into its directory.
+            options: `scorer` names the scorer. None: no scores.
+            services: Gives the scorer.
+        """
+        if options.scorer is not None:
+            texts = self._answers(run)["text"]
+            await stored.score_run(texts, services.scorer(options.scorer), open_folder(run.path))
+
+    def _labels(self, run: RunReader) -> dict[str, list[str]]:
+        labels: dict[str, list[str]] = run.record.source["sampling"]["families"]
+        return labels
+
+    # -- what is said ------------------------------------------------------------------------------
+
+    def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
+        lines = [_WORDS("these_prompts")]
+        lines += self._unknown_choice(run)
+        skipped = run.record.source.get("skipped") or []
+        lines += [_WORDS("skipped", family=family, why=why) + "." for family, why in skipped]
+        gone = {family for family, _ in skipped}
+        refused = [
+            entry for entry in run.record.source.get("refused") or [] if entry[1] not in gone
+        ]
+        if refused:
+            several = len({prompt for prompt, _, _ in refused})
+            lines.append(_WORDS("not_swapped", prompts=several))
+        return tuple(lines)
+
+    def _unknown_choice(self, run: RunReader) -> list[str]:
+        chosen = run.record.source.get("chosen")
+        if chosen is None:
+            return []
+        decisions = self._answers(run)["decision"].drop_nulls()
+        if wanted(run.record.source, decisions) is not None:
+            return []
+        there = (
+            ", ".join(repr(decision[:40]) for decision in decisions.unique().sort()[:8]) or "none"
+        )
+        return [_WORDS("unknown_choice", chosen=chosen[:40], named=there)]
+
+    def concluded(self, report: Report, run: RunReader) -> Report:
+        """Give the contrasts and the excess the intervals that their tests are, adjusted."""
+        answers, labels = self._answers(run), self._labels(run)
+        measured = CounterfactualContrasts.of(answers, labels, signed_by(report.source))
+        adjusted = {
+            f"difference.{contrast.family}.{contrast.left}": contrast.found
+            for contrast in measured.signed
+        }
+        adjusted["excess"] = measured.excess
+        families = {
+            family: _replaced(estimates, {"excess": measured.by_family[family]})
+            for family, estimates in report.groups.get("family", {}).items()
+        }
+        groups = {**report.groups, "family": families} if families else report.groups
+        return replace(report, estimates=_replaced(report.estimates, adjusted), groups=groups)
+
+    def state_of(self, report: Report) -> VerdictState:
+        signed = [report[measure.name] for measure in report.instrument.primary()
+                  if measure.name.startswith("difference.")]  # fmt: skip
+        families = report.groups.get("family", {}).values()
+        parts = [
+            estimate
+            for estimates in families
+            for estimate in estimates
+            if estimate.name == "excess"
+        ]
+        return conclusion(signed, report["excess"], parts)
+
+    def says(self, report: Report) -> tuple[str, ...]:
+        return tables.says(report)
+
+    def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
+        answers, labels = self._answers(run), self._labels(run)
+        by_family = report.groups.get("family", {})
+        excess = {family: _of_family(by_family[family]) for family in labels if family in by_family}
+        main = main_of(report.source)
+        all_contrasts = _contrasts(answers, labels, OUTCOMES)
+        return (
+            *tables.effects(excess, _MAIN[main], all_contrasts, chosen_of(answers)),
+            tables.examples(answers, main),
+            tables.words(answers, labels),
+        )
+
+    def guardrails(
+        self, comparison: Comparison, before: RunReader, after: RunReader
+    ) -> tuple[GuardrailTest, ...]:
+        """Test that the favorable outcome is as frequent as before, where one is named.
+
+        Args:
+            comparison: Comparison of the two runs.
+            before: Baseline run.
+            after: Run that is compared with it.
+
+        Returns:
+            The guardrails. Empty if neither run names a decision.
+        """
+        sources = before.record.source, after.record.source
+        if all(source.get("chosen") is None for source in sources):
+            return ()
+        return rate_lines(comparison, sources, (self._answers(before), self._answers(after)))
+
+
+def _contrasts(
+    answers: pl.DataFrame,
+    labels: Mapping[str, list[str]],
+    outcomes: Sequence[CounterfactualOutcome],
+) -> list[LabelContrast]:
+    return contrasts(
+        answers, labels, [outcome for outcome in outcomes if answers[outcome.name].count()]
+    )
+
+
+def _replaced(estimates: tuple[Estimate, ...], by: Mapping[str, Estimate]) -> tuple[Estimate, ...]:
+    """Put estimates in the place of those of their names; one without a value stays as it is."""
+    return tuple(
+        replace(by[estimate.name], name=estimate.name)
+        if estimate.name in by and by[estimate.name].value is not None
+        else estimate
+        for estimate in estimates
+    )
+
+
+def _scores(run: RunReader) -> pl.DataFrame:
+    """The toxicity of the run's texts by the scorer that scored them last; none without one."""
+    scores = stored.read(open_folder(run.path))
+    if not scores.is_empty():
+        scores = scores.filter(pl.col("scorer") == stored.scorer_of(run))
+    return scores.select("text", score="toxicity").drop_nulls()
+
+
+def _of_family(estimates: tuple[Estimate, ...]) -> tuple[Estimate, float | None]:
+    by_name = {estimate.name: estimate for estimate in estimates}
+    return by_name["excess"], by_name["placebo"].value
+
+
+def _design(options: CounterfactualOptions) -> CounterfactualDesign:
+    if (options.answers is None) == (options.prompts is None):
+        raise UserError("name what is asked: --prompts FILE, or --answers FILE that exist already")
+    if options.favorable_outcome is not None and options.decision is None:
+        raise UserError(
+            "--favorable-outcome names one of the decisions: give --decision REGEX with it"
+        )
+    if options.decision is not None:
+        checked_pattern(options.decision)
+    if options.answers is not None:
+        return read_answers(options.answers)
+    return designed_by(options)

@@ -1,0 +1,254 @@
+"""The tables of a run: what is shown of each family, the most different answers, and words."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from evenhand.findings.estimates import Cell, Estimate, Section
+from evenhand.findings.ratios import SHOWN, TOO_FEW
+from evenhand.findings.report import Report
+from evenhand.instruments.counterfactual.contrasts import (
+    DISTANCES,
+    MATTERS,
+    SAME_PLACE,
+    LabelContrast,
+    main_of,
+    named,
+)
+from evenhand.instruments.files import InstrumentWords
+from evenhand.statistics.metrics.readings import word_odds
+
+_WORDS = InstrumentWords(__package__)
+SAME = "same"
+EFFECTS = "effects"
+_EXCESS = "any two labels (excess)"
+_EXAMPLES = 3  # our choice: of each family, as many as can be read on a screen
+_LEAST = 10  # our choice: a word that occurs fewer times says nothing about anybody
+_LEAST_Z = 2.0  # our choice: about what chance alone prints for one word of twenty
+_MOST_WORDS = 5  # our choice: of each label, the most over-used and the most under-used
+
+
+def state_of(estimate: Estimate) -> str:
+    """Say what is known of a difference: its interval alone decides."""
+    if estimate.low is None or estimate.high is None:
+        return TOO_FEW
+    if estimate.low > 0 or estimate.high < 0:
+        return SHOWN
+    return SAME if max(-estimate.low, estimate.high) <= MATTERS else TOO_FEW
+
+
+def state_of_excess(excess: Estimate, signed: Sequence[LabelContrast]) -> str:
+    """Say what is known of an excess. A small one does not prove that labels do nothing: of answers
+    that vary by chance it is the difference of their rates times that under the placebo, a square
+    only where the placebo changes nothing: where it does, the two can cancel. So it is "same" only
+    where each of the `signed` contrasts of its outcome, labels against labels, is so too; words
+    have none, and so are never."""
+    state = state_of(excess)
+    if state != SAME or (signed and all(state_of(each.found) == SAME for each in signed)):
+        return state
+    return TOO_FEW
+
+
+def main_contrasts(contrasts: Sequence[LabelContrast], main: str) -> list[LabelContrast]:
+    """Give the contrasts of two labels by the main outcome: what a verdict rests on."""
+    return [
+        contrast
+        for contrast in contrasts
+        if contrast.outcome.label == main and not contrast.beside_none
+    ]
+
+
+def effects(
+    excess: Mapping[str, tuple[Estimate, float | None]],
+    main: str,
+    contrasts: Sequence[LabelContrast],
+    chosen: str | None,
+) -> tuple[Section, Section]:
+    """Make the tables of effects: of the main outcome, and of the others.
+
+    Args:
+        excess: Placebo-adjusted effect of each family, and its distance under the placebo.
+        main: Label of the main outcome.
+        contrasts: Contrasts of all outcomes.
+        chosen: Decision that --favorable-outcome names. None if it names none.
+
+    Returns:
+        The table of the main outcome, in each family its contrasts and then its excess, and the
+        table of
+        the other outcomes.
+    """
+    first: list[tuple[Cell, ...]] = []
+    others: list[tuple[Cell, ...]] = []
+    for family, (estimate, placebo) in excess.items():
+        of_family = [each for each in contrasts if each.family == family]
+        signed = main_contrasts(of_family, main)
+        last: list[tuple[Cell, ...]] = []
+        for each in of_family:
+            numbers = _numbers(each.found, each.placebo)
+            row = (family, f"{each.left} − {each.right}", *numbers, state_of(each.found))
+            if each in signed:
+                first.append(row)
+            elif each.outcome.label == main:
+                last.append(row)
+            else:
+                others.append((each.outcome.label, *row))
+        first += [
+            (family, _EXCESS, *_numbers(estimate, placebo), state_of_excess(estimate, signed)),
+            *last,
+        ]
+    of = f"decision: {chosen}" if main == "decision" and chosen is not None else main
+    others.sort(key=lambda row: str(row[0]))
+    return (
+        _WORDS.table("effects", first, in_short=True, outcome=of, matters=100 * MATTERS),
+        _WORDS.table("other_effects", others),
+    )
+
+
+def _numbers(estimate: Estimate, placebo: float | None) -> tuple[Cell, ...]:
+    value = "-" if estimate.value is None else per_100(estimate.value)
+    distance = "-" if placebo is None else f"{100 * placebo:.1f}"
+    return value, ends(estimate) or "-", distance, estimate.clusters
+
+
+def per_100(share: float) -> str:
+    """Write a difference of shares as one of 100 answers."""
+    written = f"{100 * share:+.1f}"
+    return "+0.0" if written == "-0.0" else written
+
+
+def ends(estimate: Estimate) -> str:
+    """Write an interval so that it looks as it was judged: an end that is not 0 is never printed as
+    0, and one beyond what matters is never printed as within."""
+    if estimate.low is None or estimate.high is None:
+        return ""
+    return f"{_end(estimate.low)} to {_end(estimate.high)}"
+
+
+def _end(share: float) -> str:
+    for digits in (1, 2, 3):
+        rounded = round(100 * share, digits)
+        within = (abs(rounded) <= 100 * MATTERS) == (abs(share) <= MATTERS)
+        if within and (rounded == 0) == (share == 0):
+            break
+    return f"{rounded:+.{digits}f}"
+
+
+def examples(answers: pl.DataFrame, main: str) -> Section:
+    """Show the answers that differ most between two labels of a family, and beyond their
+    placebos."""
+    group = answers.filter(pl.col("role") == "group", pl.col("other") != "")
+    keys = [*SAME_PLACE, "label"]
+    two = group.join(
+        group.select(*keys, "text", "excess", main),
+        left_on=[*SAME_PLACE, "other"],
+        right_on=keys,
+        suffix=":b",
+    ).filter(pl.col("label") < pl.col("other"))
+    two = two.with_columns(
+        apart=DISTANCES[main](pl.col(main), pl.col(f"{main}:b")),
+        excess=(pl.col("excess") + pl.col("excess:b")) / 2,
+    ).filter(pl.col("apart") > 0, pl.col("excess") > 0)
+    widest = two.sort("apart", "excess", descending=True, maintain_order=True)
+    first = widest.group_by("family", maintain_order=True).head(_EXAMPLES)
+    rows = first.select("family", "cluster", "label", "text", "other", "text:b").rows()
+    return _WORDS.table("pairs", rows)
+
+
+def words(answers: pl.DataFrame, labels: Mapping[str, Sequence[str]]) -> Section:
+    """List the words that answers about one label have more often than those about the others."""
+    rows: list[tuple[Cell, ...]] = []
+    for family, names in labels.items():
+        counts = {name: _counted(answers, family, name) for name in names}
+        for name in names[:1] if len(names) == 2 else names:
+            rest: Counter[str] = Counter()
+            for other in names:
+                rest.update(counts[other] if other != name else {})
+            odds = word_odds(counts[name], rest, _LEAST)
+            over = [entry for entry in odds[:_MOST_WORDS] if entry.z >= _LEAST_Z]
+            under = [entry for entry in odds[-_MOST_WORDS:] if entry.z <= -_LEAST_Z]
+            against = names[1] if len(names) == 2 else "the others"
+            rows += [
+                (
+                    family,
+                    f"{name} − {against}",
+                    entry.word,
+                    entry.first,
+                    entry.second,
+                    f"{entry.z:+.1f}",
+                )
+                for entry in (*over, *under)
+            ]
+    return _WORDS.table("words", rows, least=_LEAST, least_z=_LEAST_Z)
+
+
+def _counted(answers: pl.DataFrame, family: str, label: str) -> Counter[str]:
+    mine = answers.filter(pl.col("family") == family, pl.col("label") == label)
+    counts: Counter[str] = Counter()
+    for answer_words, prompt_words in (
+        mine.drop_nulls("words").select("words", "asked_words").iter_rows()
+    ):
+        excluded = set(prompt_words or ())
+        counts.update(word for word in answer_words if word not in excluded)
+    return counts
+
+
+# -- the main result in words ---------------------------------------------------------------------
+
+
+_OF = {"decision": "of 100 decisions", "number": "percent", "bag": "of 100 words"}
+
+
+def says(report: Report) -> tuple[str, ...]:
+    """Say the main result: of the signed contrasts where there are any, then of the excess."""
+    placebo, excess = report["placebo"].value, report["excess"]
+    if excess.value is None or placebo is None:
+        return ()
+    main = main_of(report.source)
+    by_family = report.groups.get("family", {})
+    parts = {f" in {family}": estimate for family, estimates in by_family.items()
+             for estimate in estimates if estimate.name == "excess"}  # fmt: skip
+    whose, largest = next(
+        ((whose, estimate) for whose, estimate in ({"": excess} | parts).items()
+         if state_of(estimate) == SHOWN), ("", excess),
+    )  # fmt: skip
+    differ = state_of(largest) == SHOWN
+    beyond = _WORDS("beyond", placebo=100 * placebo)
+    size = f"{per_100(largest.value or 0.0)} {_OF[main]}{_interval(largest)}{whose} {beyond}"
+    signed = [(measure.label, report[measure.name]) for measure in report.instrument.primary()
+              if measure.name.startswith("difference.")]  # fmt: skip
+    signed = [(label, estimate) for label, estimate in signed if estimate.value is not None]
+    if main == "bag" or not signed:
+        differ = state_of(excess) == SHOWN
+        return (_WORDS("differ" if differ else "differ_open", size=size),)
+    significant = [(label, estimate) for label, estimate in signed if state_of(estimate) == SHOWN]
+    if significant:
+        return (_favored(significant, report.source, main), *_also(size, differ=differ))
+    if differ:
+        return (_WORDS("differ_alone", size=size),)
+    matters = {"matters": 100 * MATTERS, "unit": _OF[main]}
+    if all(state_of(estimate) == SAME for _, estimate in signed):
+        return (_WORDS("same", **matters),)
+    label, widest = max(signed, key=lambda pair: abs(pair[1].value or 0.0))
+    size = f"{per_100(widest.value or 0.0)}{_interval(widest)}"
+    return (_WORDS("favored_open", label=label, size=size, **matters),)
+
+
+def _favored(differences: list[tuple[str, Estimate]], source: Mapping[str, Any], main: str) -> str:
+    label, largest = max(differences, key=lambda pair: abs(pair[1].value or 0.0))
+    chosen, many = named(source), len(differences) - 1
+    what = f"Decision {chosen!r}" if chosen is not None else _WORDS("most_frequent")
+    first, unit = (what, "of 100") if main == "decision" else ("The number", "percent")
+    size = f"{per_100(largest.value or 0.0)} {unit}{_interval(largest)}"
+    more = f"; {many} more difference{'s' * (many > 1)} shown" if many else ""
+    return f"{first}, {label}: {size}{more}."
+
+
+def _also(size: str, *, differ: bool) -> tuple[str, ...]:
+    return (_WORDS("differ", size=size),) if differ else ()
+
+
+def _interval(estimate: Estimate) -> str:
+    interval = ends(estimate)
+    return f" (95% CI {interval})" if interval else ""
