@@ -97,7 +97,7 @@ def _swap(held: Path) -> dict[str, Chart]:
         options={
             "answers": held / "answers.jsonl",
             "decision": r"\b(approve|reject)\b",
-            "chosen": "reject",
+            "favorable_outcome": "reject",
         },
     )
     drawn = [

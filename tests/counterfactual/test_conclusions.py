@@ -23,7 +23,7 @@ GATE = """
 name = "same for everybody"
 instrument = "counterfactual"
 margin = 0.05
-options = {{ answers = "{file}", decision = '{decision}', chosen = "yes" }}
+options = {{ answers = "{file}", decision = '{decision}', favorable_outcome = "yes" }}
 method = "stored"
 """
 
@@ -44,7 +44,7 @@ async def _run(tmp_path: Path, name: str, families: dict[str, Answers]) -> Repor
     return await eh.aio.measure(
         "counterfactual",
         out=tmp_path / name,
-        options={"answers": file, "decision": DECISION, "chosen": "yes"},
+        options={"answers": file, "decision": DECISION, "favorable_outcome": "yes"},
     )
 
 

@@ -49,7 +49,7 @@ async def test_a_run_over_the_same_answers_concludes_the_same(tmp_path: Path, bi
     report = await eh.aio.measure(
         "counterfactual",
         out=tmp_path / "run",
-        options={"answers": file, "decision": DECISION, "chosen": "yes"},
+        options={"answers": file, "decision": DECISION, "favorable_outcome": "yes"},
     )
     (found,) = measured([families])
     assert report.verdict.state == found.state

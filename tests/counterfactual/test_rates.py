@@ -36,7 +36,7 @@ async def _asked(tmp_path: Path, method: str) -> None:
             "prompts": _file(tmp_path / "p.jsonl", prompts),
             "attributes": "gender",
             "decision": DECISION,
-            "chosen": "approve",
+            "favorable_outcome": "approve",
         },
     )
 

@@ -54,7 +54,7 @@ async def _audit(
     return await eh.aio.measure(
         "counterfactual",
         out=tmp_path / name,
-        options={"answers": file, "decision": DECISION, "chosen": chosen},
+        options={"answers": file, "decision": DECISION, "favorable_outcome": chosen},
     )
 
 
@@ -186,7 +186,7 @@ async def test_a_model_is_asked_every_version_and_a_remedy_is_compared(tmp_path:
                 "prompts": file,
                 "attributes": "gender",
                 "decision": DECISION,
-                "chosen": "approve",
+                "favorable_outcome": "approve",
             },
         )
         assert found.source["refused"][0][:2] == ["no", "gender"]
@@ -223,7 +223,7 @@ async def test_averaging_removes_every_difference_and_shows_what_it_breaks(tmp_p
                 "prompts": file,
                 "attributes": "gender",
                 "decision": DECISION,
-                "chosen": "approve",
+                "favorable_outcome": "approve",
             },
         )
     assert len(calls) == 16 * (4 * 3 + 1)

@@ -104,12 +104,14 @@ async def test_a_mistyped_choice_is_named_beside_the_decisions_that_there_are(
     file = _file(tmp_path / "a.jsonl", _lines(lambda n, label, role: "yes", prompts=2))
     with raises_naming(UserError, "--decision"):
         await eh.aio.measure(
-            "counterfactual", out=tmp_path / "no", options={"answers": file, "chosen": "yes"}
+            "counterfactual",
+            out=tmp_path / "no",
+            options={"answers": file, "favorable_outcome": "yes"},
         )
     found = await eh.aio.measure(
         "counterfactual",
         out=tmp_path / "run",
-        options={"answers": file, "decision": r"\b(yes|no)\b", "chosen": "yess"},
+        options={"answers": file, "decision": r"\b(yes|no)\b", "favorable_outcome": "yess"},
     )
     assert any("'yess'" in note and "'yes'" in note for note in found.notes)
     (name,) = _rows(found)

@@ -34,7 +34,13 @@ def test_every_folder_is_run_by_a_test_of_this_file() -> None:
     ("file", "to_men", "to_others", "read", "excess"),
     [
         # Every decision differs between a woman and a man, none between two men.
-        ("hr_decisions.jsonl", "no", "yes", {"decision": r"\b(yes|no)\b", "chosen": "yes"}, 1.0),
+        (
+            "hr_decisions.jsonl",
+            "no",
+            "yes",
+            {"decision": r"\b(yes|no)\b", "favorable_outcome": "yes"},
+            1.0,
+        ),
         ("hr_numbers.jsonl", "40000", "40000", {"number": True}, 0.0),
     ],
 )

@@ -255,7 +255,7 @@ def test_what_a_run_lacks_is_said_with_the_next_command(tmp_path: Path) -> None:
         with raises_naming(UserError, *facts):
             _kept(name, form, tmp_path / out)
 
-    refused("squad/default", "lm-eval", "a", "of bbq", "of squad", "--to csv")
+    refused("squad/default", "lm-eval", "a", "of bbq", "of squad", "--out items.csv")
     refused("bbq/cot", "inspect", "a.json", "a.json", ".eval", f"--out {tmp_path / 'a.eval'}")
     (tmp_path / "a.csv").write_text("mine")
     refused("bbq/cot", "csv", "a.csv", "a.csv", "--out")
@@ -288,6 +288,6 @@ def test_the_command_says_what_it_wrote_and_that_a_run_is_not_finished(
     assert said["files"] == {"items.csv": size}
     assert (said["items"], said["not_run"]) == (150, 82)
     assert_names(ran.stderr, "82 items")
-    ran = evenhand("runs", "export", run, "--out", "xlsx", "--out", "items.xlsx")
+    ran = evenhand("runs", "export", run, "--to", "xlsx", "--out", "items.xlsx")
     assert ran.returncode == 1
     assert_names(" ".join(ran.stderr.split()), "'xlsx'", "inspect, eee, hf", "lm-eval, csv")

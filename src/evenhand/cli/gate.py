@@ -258,7 +258,7 @@ def _monitor(
         str | None, typer.Option(metavar="FILE", help="Also write it: .html, .md, .json or .pdf.")
     ] = None,
 ) -> None:
-    """Ask the same questions over time; an alarm when answers change.
+    """Repeat an evaluation and alert on drift.
 
     Each call is one look into a folder of its own below --out, for cron or with --every. All looks
     are held against each other by a test that holds however often one looks. Ends with code 0 if no
