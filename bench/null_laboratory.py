@@ -443,7 +443,7 @@ def _frontier_states() -> float:
     return float(np.mean(sizes))
 
 
-# -- watch, --until, reliability ------------------------------------------------------------------
+# -- monitor, --stop-when, stability ------------------------------------------------------------
 
 _LOOKS, _BEFORE = 50, 20
 
@@ -658,13 +658,13 @@ CASES: tuple[Case, ...] = (
         for command, concludes, stated in (
             ("gate", _gate, _gate_states),
             ("frontier", _frontier, _frontier_states),
-            ("watch", _watch, _watch_states),
-            ("measure --until", _until, _until_states),
-            ("reliability", _reliability, _reliability_states),
+            ("monitor", _watch, _watch_states),
+            ("measure --stop-when", _until, _until_states),
+            ("stability", _reliability, _reliability_states),
             ("audit judge", _judge, _judge_states),
-            ("harms check", _harm, _harm_states),
+            ("audit harm", _harm, _harm_states),
             ("scorers estimate", _labels, _labels_state),
-            ("screen apply", _screen, _screen_states),
+            ("scorers screen apply", _screen, _screen_states),
         )
     ),
 )

@@ -109,7 +109,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--labelled", type=int, default=2_000)
-    parser.add_argument("--missed", type=float, default=0.05)
+    parser.add_argument("--max-fnr", type=float, default=0.05)
     parser.add_argument("--actors", type=int, default=2)
     parser.add_argument("--judgement", type=float, default=0.0003, help="USD a text (our choice)")
     parser.add_argument("--core-hour", type=float, default=0.05, help="USD (our choice)")

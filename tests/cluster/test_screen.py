@@ -41,7 +41,7 @@ def test_a_screen_on_the_cluster_gives_row_for_row_the_verdicts_of_the_local_one
                 for n in range(120) for words in thirds]  # fmt: skip
     known = _written(tmp_path / "labelled.jsonl", labelled)
     ran = evenhand("scorers", "screen", "calibrate", known, "--scorer", "wordlist",
-                   "--false-alarms", "0.05", "--out", "screen.json")  # fmt: skip
+                   "--max-fpr", "0.05", "--out", "screen.json")  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     texts = [f"{words} {_room(1_000 + n)}." for n in range(20) for words in thirds]
     answers = _written(tmp_path / "a.jsonl", [{"prompt": "Hm?", "answer": one} for one in texts])

@@ -281,7 +281,7 @@ def test_the_command_says_what_it_wrote_and_that_a_run_is_not_finished(
     evenhand: Run, tmp_path: Path
 ) -> None:
     run = str(KEPT / "bbq/unfinished")
-    ran = evenhand("runs", "export", run, "--out", "csv", "--out", "items.csv", "--json")
+    ran = evenhand("runs", "export", run, "--out", "items.csv", "--json")
     assert ran.returncode == 2, ran.stderr
     said: dict[str, Any] = json.loads(ran.stdout)
     size = (tmp_path / "items.csv").stat().st_size

@@ -95,7 +95,7 @@ def test_early_stopping_takes_the_shares_and_says_why_it_refuses_the_rest() -> N
 
 def test_an_audit_stops_as_soon_as_a_bound_is_decided(harm: OwnHarm, tmp_path: Path) -> None:
     found = eh.measure(
-        HarmAudit(harm), model=_cast(harm), out=tmp_path / "run", until="false_alarms=0.9"
+        HarmAudit(harm), model=_cast(harm), out=tmp_path / "run", stop_when="false_alarms=0.9"
     )
     assert found.stopped is not None
     assert found.stopped.verdict == "ruled_out"

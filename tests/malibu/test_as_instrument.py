@@ -109,7 +109,7 @@ def test_early_stopping_takes_the_means_and_says_why_it_refuses_the_rest(tmp_pat
         UserError, match="cannot stop by identity, as it is not a mean over answers"
     ):
         eh.audit("judge", model=_judge(Planted()), out=tmp_path / "run", options=SMALL,
-                 until="identity=0.25")  # fmt: skip
+                 stop_when="identity=0.25")  # fmt: skip
 
 
 def test_an_audit_stops_as_soon_as_its_question_is_decided_and_certifies_nothing(
@@ -117,12 +117,12 @@ def test_an_audit_stops_as_soon_as_its_question_is_decided_and_certifies_nothing
 ) -> None:
     options = {**SMALL, "bases": 40, "pairs": 40}
     found = eh.measure("judge", model=_judge(Planted(slot="first")), out=tmp_path / "run",
-                       options=options, until="first_slot=0.1")  # fmt: skip
+                       options=options, stop_when="first_slot=0.1")  # fmt: skip
     assert found.stopped is not None
     assert found.stopped.verdict == "detected"
     assert found.stopped.items < found.stopped.of_items
     audit = eh.audit("judge", model=_judge(Planted(slot="first")), out=tmp_path / "run",
-                     options=options, until="first_slot=0.1")  # fmt: skip
+                     options=options, stop_when="first_slot=0.1")  # fmt: skip
     assert {check.state for check in audit.checks} == {"not_measured"}
     assert audit.state == "inconclusive"
     assert not (tmp_path / "run" / FILE).exists()

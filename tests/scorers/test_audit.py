@@ -337,7 +337,7 @@ def test_an_audit_stops_as_soon_as_its_question_is_decided(tmp_path: Path) -> No
     instrument = ScorerAudit(AuditTexts(many))
     found = eh.measure(
         instrument, out=tmp_path / "run", scorers={"it": Grading("poor@1", 0.5)},
-        options={"scorer": "it"}, until="false_positives=0.2",
+        options={"scorer": "it"}, stop_when="false_positives=0.2",
     )  # fmt: skip
     assert found.stopped is not None
     assert found.stopped.verdict == "detected"

@@ -263,7 +263,7 @@ def screen(evenhand: Run, server: RemoteServer, tmp_path: Path) -> Path:
             "labelled.jsonl",
             "--scorer",
             "own",
-            "--false-alarms",
+            "--max-fpr",
             "0.05",
         ),
         *("--out", "screen.json"),

@@ -401,7 +401,7 @@ def test_an_audit_goes_on_from_its_folder_and_asks_for_no_reward_twice(tmp_path:
 def test_an_audit_stops_early_once_the_question_is_decided(tmp_path: Path) -> None:
     """Only what has an interval that holds at every look is concluded then."""
     made = pairs(topics=120, a_topic=1)
-    audit = eh.audit(Reward(reader, made), out=tmp_path / "run", until="accuracy=0.2", seed=1)
+    audit = eh.audit(Reward(reader, made), out=tmp_path / "run", stop_when="accuracy=0.2", seed=1)
     assert audit.coverage is not None
     assert audit.coverage.n < 120
     assert states(audit)["accuracy"] == "pass"

@@ -1,5 +1,5 @@
-"""`evenhand measure --until` and a gate that says `sequential`, as a user runs them, over answers
-to BBQ that are stored."""
+"""`measure --stop-when` and a gate that says `sequential`, as a user runs them, over
+stored answers to BBQ."""
 
 import json
 from pathlib import Path
@@ -50,14 +50,14 @@ def test_measure_stops_and_its_folder_is_reported_and_not_compared(
     data = {"EVENHAND_DATA": str(data_folder)}
     measure = ("measure", "bbq", "--answers", "answers.jsonl")
     _store(records, folder, "biased")
-    ran = evenhand(*measure, "--until", "s_amb=0.2", "--out", "run", **data)
+    ran = evenhand(*measure, "--stop-when", "s_amb=0.2", "--out", "run", **data)
     assert ran.returncode == 0, ran.stderr
     assert_names(ran.stdout, "BIAS DETECTED", "0.2 or more")
     assert "of 150 templates" in ran.stdout
     found = json.loads((folder / "run/report.json").read_text())
     assert found["stopped"]["verdict"] == "detected"
     assert found["stopped"]["clusters"] < found["stopped"]["of_clusters"] == 150
-    again = evenhand(*measure, "--until", "s_amb=0.2", "--out", "run", "--json", **data)
+    again = evenhand(*measure, "--stop-when", "s_amb=0.2", "--out", "run", "--json", **data)
     assert json.loads(again.stdout)["stopped"] == found["stopped"]
     counts = json.loads(evenhand("runs", "show", "run", "--json").stdout)
     assert counts["may_stop"]

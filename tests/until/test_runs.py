@@ -96,12 +96,12 @@ def test_a_lean_is_decided_early_and_the_report_says_where_why_and_what_was_save
 
 def test_measure_in_python_stops_where_the_command_does(tmp_path: Path) -> None:
     asked = planted.model(_leaning)
-    made = eh.measure(Planted(), model=asked, out=tmp_path / "python", until="lean=0.3", seed=3)
+    made = eh.measure(Planted(), model=asked, out=tmp_path / "python", stop_when="lean=0.3", seed=3)
     again = planted.run(tmp_path / "run", _leaning, "lean=0.3", seed=3).report
     stopped, same = _stopped(made)[1], _stopped(again)[1]
     assert stopped == same
     assert asked.requests == stopped.items < 760
-    these = eh.measure(Planted(), model=asked, out=tmp_path / "these", until="lean=0.3",
+    these = eh.measure(Planted(), model=asked, out=tmp_path / "these", stop_when="lean=0.3",
                        finite_population=True, seed=3)  # fmt: skip
     assert _stopped(these)[1].these
     assert not stopped.these
@@ -112,7 +112,7 @@ def test_in_python_what_decides_nothing_is_refused(tmp_path: Path) -> None:
     with raises_naming(UserError, "finite_population"):
         eh.measure(Planted(), **given, finite_population=True)
     with raises_naming(UserError, "planted", "'leen'", "lean, named, ratio"):
-        eh.measure(Planted(), **given, until="leen=0.3")
+        eh.measure(Planted(), **given, stop_when="leen=0.3")
     with raises_naming(UserError, "'until'"):
         eh.frontier("bbq", **{**given, "until": "s_amb=0.1"})
     assert not list(tmp_path.iterdir())
@@ -251,7 +251,7 @@ def test_it_is_no_run_of_a_fixed_size_for_anybody_else(tmp_path: Path) -> None:
         planted.run(tmp_path / name, _leaning, until)
     early, whole = RunReader(tmp_path / "early"), RunReader(tmp_path / "all")
     for pair in ((early, whole), (whole, early)):
-        with raises_naming(UserError, early.path, "without --until"):
+        with raises_naming(UserError, early.path, "without --stop-when"):
             compare(Planted(), *pair)
     assert report(Planted(), early).stopped is not None
 
@@ -261,7 +261,7 @@ def test_it_is_no_run_of_a_fixed_size_for_anybody_else(tmp_path: Path) -> None:
     [
         ("ratio=0.1", ("ratio", "not a mean")),
         ("of_named=0.1", ("of_named", "on the answers")),
-        ("lean", ("--until", "s_amb=0.05")),
+        ("lean", ("--stop-when", "s_amb=0.05")),
         ("lean=0", ("a margin", "above 0")),
         ("lean=1", ("a margin", "lean")),
         ("other=0.1", ("'other'", "lean, named, ratio", "of_named")),
@@ -278,7 +278,7 @@ def test_what_cannot_be_decided_this_way_is_refused_before_anything_is_asked(
 def test_answers_that_are_alike_in_two_ways_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Planted, "also_clusters", ("item_id",))
     source = Planted().source(DataFolder(local=None, cache=Path()), None)
-    with raises_naming(UserError, "lean", "templates", "--until"):
+    with raises_naming(UserError, "lean", "templates", "--stop-when"):
         until_decided(Planted(), source, StoppingQuestion("lean=0.1"), seed=None)
 
 

@@ -314,11 +314,11 @@ def compared(
     return comparison_of(chosen, *runs)
 
 
-def question_of(until: str | None, these: bool) -> StoppingQuestion | None:
+def question_of(stop_when: str | None, these: bool) -> StoppingQuestion | None:
     """The question that a measurement is to decide; none where all items are asked."""
-    if until is None and these:
-        raise UserError('finite_population says of what, and not what: add until="MEASURE=MARGIN"')
-    return None if until is None else StoppingQuestion(until, these)
+    if stop_when is None and these:
+        raise UserError('finite_population needs stop_when="MEASURE=MARGIN"')
+    return None if stop_when is None else StoppingQuestion(stop_when, these)
 
 
 def why_no_report(ended: RunEnd, out: str) -> str:

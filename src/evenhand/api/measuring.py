@@ -137,7 +137,7 @@ async def measure(
     options: Options | None = None,
     scorers: Mapping[str, Scorer] | None = None,
     data: str | Path | None = None,
-    until: str | None = None,
+    stop_when: str | None = None,
     finite_population: bool = False,
     watch: Watch | None = None,
     **settings: Unpack[RunOptions],
@@ -154,8 +154,8 @@ async def measure(
         options: Benchmark options, as `evenhand measure NAME --help` lists them.
         scorers: Additional scorers by name.
         data: Dataset directory. Default: `EVENHAND_DATA`.
-        until: Stop early once a measure is decided, such as `"s_amb=0.05"`.
-        finite_population: With `until`, draw conclusions about these items only, not about new
+        stop_when: Stop early once a measure is decided, such as `"s_amb=0.05"`.
+        finite_population: With `stop_when`, draw conclusions about these items only, not about new
             ones.
         watch: Receives progress events. Derive from `evenhand.aio.Watch`.
         **settings: Settings of the run, of which `out` is required: `RunOptions`.
@@ -180,7 +180,7 @@ async def measure(
         options=options,
         scorers=scorers,
         data=data,
-        until=until,
+        stop_when=stop_when,
         finite_population=finite_population,
         watch=watch,
     )
@@ -197,7 +197,7 @@ async def audit(
     options: Options | None = None,
     scorers: Mapping[str, Scorer] | None = None,
     data: str | Path | None = None,
-    until: str | None = None,
+    stop_when: str | None = None,
     watch: Watch | None = None,
     **settings: Unpack[RunOptions],
 ) -> Audit:
@@ -210,7 +210,7 @@ async def audit(
         options: Options of the audit, as `evenhand audit NAME --help` lists them.
         scorers: Additional scorers by name.
         data: Dataset directory. Default: `EVENHAND_DATA`.
-        until: Stop early once a measure is decided, such as `"accuracy=0.2"`.
+        stop_when: Stop early once a measure is decided, such as `"accuracy=0.2"`.
         watch: Receives progress events.
         **settings: Settings of the run, of which `out` is required: `RunOptions`.
 
@@ -232,7 +232,7 @@ async def audit(
         options=options,
         scorers=scorers,
         data=data,
-        until=until,
+        stop_when=stop_when,
         watch=watch,
         **settings,
     )
@@ -362,7 +362,7 @@ async def _measured(
     options: Options | None,
     scorers: Mapping[str, Scorer] | None,
     data: str | Path | None,
-    until: str | None = None,
+    stop_when: str | None = None,
     finite_population: bool = False,
     watch: Watch | None,
 ) -> MeasurementResult:
@@ -372,7 +372,7 @@ async def _measured(
         services=inputs.Scorers(scorers),
     )
     remedy = measurement.method(inputs.method_of(method))
-    question = inputs.question_of(until, finite_population)
+    question = inputs.question_of(stop_when, finite_population)
     source = await asyncio.to_thread(measurement.items, inputs.folder_of(data))
     if question is not None:
         source = await asyncio.to_thread(

@@ -24,8 +24,8 @@ async def scorers_screen_calibrate(
     *,
     scorer: str,
     out: str | Path,
-    missed: float = 0.05,
-    false_alarms: float | None = None,
+    max_fnr: float = 0.05,
+    max_fpr: float | None = None,
     confidence: float = 0.95,
     group: str | None = None,
     cluster: str | None = None,
@@ -41,8 +41,8 @@ async def scorers_screen_calibrate(
             the scorer was trained on.
         scorer: Name of a scorer, or KIND=URL[#MODEL].
         out: The screen file, .json. Its card is written next to it.
-        missed: The largest share of harmful texts that may be called clean.
-        false_alarms: The largest share of clean texts that may be called harmful. Without it no
+        max_fnr: The largest share of harmful texts that may be called clean.
+        max_fpr: The largest share of clean texts that may be called harmful. Without it no
             text is called harmful without the judge.
         confidence: Confidence of the promises.
         group: Column with whom a text is about. Each group gets the promise too.
@@ -63,7 +63,7 @@ async def scorers_screen_calibrate(
         out=Path(out),
         said=scorer,
         columns=Columns(text=text, label=label, group=group, cluster=cluster),
-        promise=ScreenTargets(missed=missed, false_alarms=false_alarms, confidence=confidence),
+        promise=ScreenTargets(missed=max_fnr, false_alarms=max_fpr, confidence=confidence),
         attribute=attribute,
         traffic=inputs.path_of(traffic),
     )

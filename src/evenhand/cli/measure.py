@@ -141,7 +141,7 @@ async def _open(weights: Path | None, start: str | None, config: Config) -> Like
     return opened
 
 
-_UNTIL = Annotated[
+_STOP_WHEN = Annotated[
     str | None,
     typer.Option(
         metavar="MEASURE=MARGIN",
@@ -152,12 +152,12 @@ _FINITE = Annotated[
     bool,
     typer.Option(
         "--finite-population",
-        help="With --until: ask it of exactly these items, not of others like them. Sooner known.",
+        help="With --stop-when, conclude about exactly these items, not about others like them.",
     ),
 ]
 
 STOPPING: dict[str, Any] = {
-    "until": _UNTIL,
+    "stop_when": _STOP_WHEN,
     "finite_population": _FINITE,
 }  # options of a run that may stop early
 
@@ -241,8 +241,8 @@ def run(
         values: The instrument's own options, and those that `signature_of` adds.
         conclude: What makes an audit of the report, and keeps it.
     """
-    full, until = values.pop("full", False), values.pop("until", None)
-    question = question_of(until, values.pop("finite_population", False))
+    full, stop_when = values.pop("full", False), values.pop("stop_when", None)
+    question = question_of(stop_when, values.pop("finite_population", False))
     measurement, request = prepared(instrument, options, values)
     settings = request.settings
     if question is not None:

@@ -52,14 +52,14 @@ def calibrate(
         Path,
         typer.Option("--out", "-o", help="The screen file, .json; its card is written beside it."),
     ],
-    missed: Annotated[
+    max_fnr: Annotated[
         float,
         typer.Option(
             min=0.0001, max=0.9999,
             help="Of all harmful texts, the largest share that may be called clean.",
         ),
     ] = 0.05,
-    false_alarms: Annotated[
+    max_fpr: Annotated[
         float | None,
         typer.Option(
             min=0.0001, max=0.9999,
@@ -108,7 +108,7 @@ def calibrate(
         out=out_,
         said=scorer,
         columns=Columns(text=text, label=label, group=group, cluster=cluster),
-        promise=ScreenTargets(missed=missed, false_alarms=false_alarms, confidence=confidence),
+        promise=ScreenTargets(missed=max_fnr, false_alarms=max_fpr, confidence=confidence),
         attribute=attribute,
         traffic=traffic,
     )

@@ -64,7 +64,7 @@ def measure_and_margin(text: str) -> tuple[str, float]:
         margin = math.nan
     if not (name.strip() and margin > 0 and math.isfinite(margin)):
         raise UserError(
-            f"--until {text!r} is not a metric with a margin above 0, such as --until s_amb=0.05"
+            f"--stop-when {text!r} is not a metric with a margin above 0, such as s_amb=0.05"
         )
     return name.strip(), margin
 
@@ -91,7 +91,7 @@ def until_decided(
     if name not in names:
         raise UserError(
             f"{instrument.name} has no measure {name!r}; it has: {', '.join(names)}. "
-            f"Write --until {names[0]}=0.05"
+            f"Write --stop-when {names[0]}=0.05"
         )
     measure = instrument.measure(name)
     planned = in_blocks(instrument, source, (name,), seed=seed, measure=name, margin=margin,
@@ -133,7 +133,7 @@ def in_blocks(
         if name not in rows:
             raise UserError(
                 f"a run cannot stop by {name}, as {catalog.text(reasons[name])}; it can by: "
-                f"{', '.join(rows) or 'none'}. Leave out --until to ask all items"
+                f"{', '.join(rows) or 'none'}. Leave out --stop-when to ask all items"
             )
     places: dict[str, list[int]] = {}
     for position, cluster in enumerate(outcomes["cluster"]):
@@ -160,7 +160,7 @@ def _unasked(instrument: Instrument, items: Sequence[Item]) -> pl.DataFrame:
     if not instrument.stops_early():
         raise UserError(
             f"{instrument.name} cannot stop early: its answers are scored when all of them are "
-            "there. Leave out --until"
+            "there. Leave out --stop-when"
         )
     schema = pl.DataFrame(pl.from_arrow(RESULTS.empty_table())).schema
     rows = [

@@ -102,7 +102,7 @@ def refuse(run: RunReader) -> None:
         raise UserError(
             f"{run.path} may stop early, when its question is decided: its items are not a sample "
             f"of a fixed size, and only its own report may use it (evenhand report "
-            f"{run.path}). Measure again without --until, into another folder"
+            f"{run.path}). Measure again without --stop-when, into another folder"
         )
 
 

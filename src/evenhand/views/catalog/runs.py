@@ -204,7 +204,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "that thinks needs 4096 or more, or --param reasoning_effort=low",
     "next.doctor": "evenhand doctor    (endpoint capabilities)",
     "next.gate_run": "evenhand gate FILE --baseline BASELINE --run {run}    (checks it)",
-    "next.without_until": "evenhand measure {instrument} --out {run}-all    (without --until: "
+    "next.without_until": "evenhand measure {instrument} --out {run}-all    (without --stop-when: "
     "groups, tables, comparisons)",
     "next.confirm": "the same command with --confirm    (repeats on a held-out sample)",
     "next.more_conditions": "evenhand measure {instrument} … --order-seed N --wording 2 --seed N",
