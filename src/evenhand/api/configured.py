@@ -9,7 +9,7 @@ from typing import Any
 from evenhand.agents import Cast
 from evenhand.agents.tools.search.base import ROLE as SEARCH
 from evenhand.core import environment
-from evenhand.core.errors import UserError
+from evenhand.core.errors import UserError, choices_for
 from evenhand.experiments import config as configuration
 from evenhand.experiments.config import Config, ModelConfig
 from evenhand.experiments.request import Request
@@ -82,8 +82,9 @@ def alone(config: Config, players: Mapping[str, str | None]) -> Config:
 
 def _model_named(config: Config, name: str) -> ModelConfig:
     if name not in config.models:
-        available = ", ".join(sorted(config.models))
-        raise UserError(f"the config has no model {name!r}; it has: {available}")
+        raise UserError(
+            f"the config has no model {name!r}. {choices_for(name, sorted(config.models))}"
+        )
     return config.models[name]
 
 

@@ -22,7 +22,7 @@ from evenhand.cli.options import (
     key_in,
 )
 from evenhand.cli.screen import err, out, print_json, waiting
-from evenhand.core.errors import UserError
+from evenhand.core.errors import UserError, choices_for
 from evenhand.experiments import config as configuration
 from evenhand.experiments.config import Config
 from evenhand.experiments.installation import DoctorCheck, EndpointCheck, Prober, installed
@@ -143,8 +143,10 @@ def _of_judge(config: Config, judge: str | None) -> Config:
     if judge is None:
         return config
     if judge not in config.models:
-        available = ", ".join(sorted(config.models))
-        raise UserError(f"--judge: the config has no model {judge!r}; it has: {available}")
+        raise UserError(
+            f"--judge: the config has no model {judge!r}. "
+            f"{choices_for(judge, sorted(config.models))}"
+        )
     return config.model_copy(update={"models": {"default": config.models[judge]}})
 
 

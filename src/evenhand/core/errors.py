@@ -25,6 +25,8 @@ EvenhandError
 Each has a `reason`, a short stable word that is stored with a failed item and counted in reports.
 """
 
+import difflib
+from collections.abc import Iterable
 from typing import ClassVar
 
 
@@ -162,3 +164,19 @@ def model_error(reason: str, message: str, attempts: int) -> ModelError:
     """
     kinds = {kind.reason: kind for kind in ModelError.__subclasses__()}
     return kinds.get(reason, ModelError)(message, attempts=attempts)
+
+
+def choices_for(name: str, choices: Iterable[str]) -> str:
+    """Say which names there are after one that is unknown, the closest first.
+
+    Args:
+        name: The unknown name.
+        choices: The names that exist.
+
+    Returns:
+        Such as "Did you mean 'stardtox'? Available: cot, default, stardtox".
+    """
+    names = list(choices)
+    closest = difflib.get_close_matches(name, names, n=1)
+    question = f"Did you mean {closest[0]!r}? " if closest else ""
+    return f"{question}Available: {', '.join(names) or 'none'}"

@@ -17,7 +17,7 @@ from functools import cache
 from importlib import metadata
 from typing import Any, Literal
 
-from evenhand.core.errors import UserError
+from evenhand.core.errors import UserError, choices_for
 
 Group = Literal[
     "methods",
@@ -154,7 +154,7 @@ def load(group: Group, name: str) -> Any:
     """The part with this name, imported."""
     entries = _entries(group, name)
     if not entries:
-        raise UserError(f"there is no {_ONE[group]} {name!r}; there are: {', '.join(names(group))}")
+        raise UserError(f"there is no {_ONE[group]} {name!r}. {choices_for(name, names(group))}")
     if len(entries) > 1:
         packages = " and ".join(map(_package, entries))
         raise UserError(

@@ -69,7 +69,7 @@ from evenhand.agents.tools.search import SearchEngine, SearchModel
 from evenhand.agents.tools.search.base import MOST_HITS, ROLE
 from evenhand.agents.tools.search.engines import BRAVE, SearchSettings
 from evenhand.core import environment, registry
-from evenhand.core.errors import UserError
+from evenhand.core.errors import UserError, choices_for
 from evenhand.core.prices import BATCH_FACTOR, Price, Prices
 from evenhand.instruments._contract import DataFolder
 from evenhand.instruments.harm import HarmConfig, HarmName, OwnHarm, certified_judge, own_harm
@@ -544,8 +544,8 @@ def scorer_by_name(config: Config, name: str) -> Scorer:
         return certified_judge(harm, judge, config.certificates)
     if "=" in name or name in registry.names("scorers"):
         return build(spoken(name), os.environ, config.default_key())
-    available = ", ".join(sorted([*SCORERS, *config.scorers, *map(HARM.__add__, config.harms)]))
-    raise UserError(f"unknown scorer {name!r}; choose one of: {available}; or write KIND=URL")
+    available = sorted([*SCORERS, *config.scorers, *map(HARM.__add__, config.harms)])
+    raise UserError(f"unknown scorer {name!r}. {choices_for(name, available)}; or write KIND=URL")
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from evenhand import interop as foreign
 from evenhand.core import registry
-from evenhand.core.errors import UserError
+from evenhand.core.errors import UserError, choices_for
 from evenhand.findings.report import report
 from evenhand.findings.scoring import values_per_item
 from evenhand.findings.sequential import refuse
@@ -53,7 +53,7 @@ def export(location: str, out: Path, data: DataFolder, form: str | None = None) 
     """
     form = form or _form_of(out)
     if form not in FORMS:
-        raise UserError(f"unknown format {form!r}; choose one of: {', '.join(FORMS)}")
+        raise UserError(f"unknown format {form!r}. {choices_for(form, FORMS)}")
     chosen_form = FORMS[form]
     _refuse_pairs(location)
     _refuse_name(out, chosen_form, location, form)

@@ -15,7 +15,7 @@ import orjson
 
 from evenhand.core import Message, registry
 from evenhand.core.adapted import in_words
-from evenhand.core.errors import ModelError, UserError
+from evenhand.core.errors import ModelError, UserError, choices_for
 from evenhand.experiments import probe
 from evenhand.findings.display import Remark, RemarkOrText
 from evenhand.methods import named as method_named
@@ -289,7 +289,7 @@ def described_methods(name: str | None = None) -> dict[str, MethodDescription]:
     """Describe every method, or the one of this name."""
     available = registry.names("methods")
     if name is not None and name not in available:
-        raise UserError(f"unknown method {name!r}; choose one of: {', '.join(available)}")
+        raise UserError(f"unknown method {name!r}. {choices_for(name, available)}")
     return {each: _described(each) for each in available if name in (None, each)}
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
-from evenhand.core.errors import UserError
+from evenhand.core.errors import UserError, choices_for
 from evenhand.core.prices import Prices
 from evenhand.experiments import signing
 from evenhand.experiments.dossiers import dossier_of
@@ -79,7 +79,7 @@ def make(runs: Sequence[RunReader], out: Path, wishes: PackOptions) -> PackManif
     unknown = [name for name in wishes.frameworks if name not in FRAMEWORKS]
     if unknown:
         raise UserError(
-            f"unknown framework {', '.join(unknown)}; choose from: {', '.join(FRAMEWORKS)}"
+            f"unknown framework {', '.join(unknown)}. {choices_for(unknown[0], FRAMEWORKS)}"
         )
     if not out.parent.is_dir():
         raise UserError(f"{out.parent} is not a folder")

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from evenhand.core.errors import UserError
+from evenhand.core.errors import UserError, choices_for
 from evenhand.core.prices import Prices
 from evenhand.experiments.measuring import Measurement, measure
 from evenhand.experiments.request import Caps, Request, Watch, left_for, spent_within
@@ -234,7 +234,7 @@ def planned(arguments: Reproducing) -> PlannedJobs:
     run_names = arguments.run_names
     for name in arguments.only or ():
         if name not in run_names:
-            raise UserError(f"--only {name}: unknown run; choose from: {', '.join(run_names)}")
+            raise UserError(f"--only {name}: unknown run. {choices_for(name, run_names)}")
     _check_sample(arguments)
     jobs: list[RecipeJob] = []
     missing: dict[Place, str] = {}

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from evenhand.core import Item
-from evenhand.core.errors import UserError
+from evenhand.core.errors import UserError, choices_for
 from evenhand.findings.scoring import ALWAYS, with_facts
 from evenhand.findings.sequential import KEY, SequentialPlan, block_of, rows_planned, stand
 from evenhand.instruments import Instrument
@@ -90,7 +90,7 @@ def until_decided(
     names = [measure.name for measure in instrument.measures]
     if name not in names:
         raise UserError(
-            f"{instrument.name} has no measure {name!r}; it has: {', '.join(names)}. "
+            f"{instrument.name} has no measure {name!r}. {choices_for(name, names)}. "
             f"Write --stop-when {names[0]}=0.05"
         )
     measure = instrument.measure(name)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from evenhand.core.errors import UserError
+from evenhand.core.errors import UserError, choices_for
 from evenhand.core.prices import BATCH_FACTOR
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.decision_rules import ALPHA, in_unit
@@ -251,7 +251,7 @@ def pilot_spread(instrument: ScoringSpec, pilot: Comparison, measure: str | None
     name = measure or declared or instrument.harm or instrument.primary()[0].name
     names = [m.name for m in instrument.measures]
     if name not in names:
-        raise UserError(f"{instrument.name} has no measure {name!r}; it has: {', '.join(names)}")
+        raise UserError(f"{instrument.name} has no measure {name!r}. {choices_for(name, names)}")
     change = pilot[name]
     if not change.se:
         alike = f"all {change.clusters} clusters changed alike"

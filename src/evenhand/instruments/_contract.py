@@ -28,7 +28,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from evenhand.agents.agent import repairs_of
 from evenhand.core import Item
-from evenhand.core.errors import UserError
+from evenhand.core.errors import UserError, choices_for
 from evenhand.findings.audit import Audit
 from evenhand.findings.cluster_statistics import MeanOfClusters, OfMeans, OfTotals, ShareOfClusters
 from evenhand.findings.display import RemarkOrText
@@ -353,7 +353,7 @@ class Instrument(ScoringSpec):
         unknown = sorted(set(values) - set(names))
         if unknown:
             raise UserError(
-                f"{self.name} has no option {unknown[0]!r}; it has: {', '.join(names) or 'none'}"
+                f"{self.name} has no option {unknown[0]!r}. {choices_for(unknown[0], names)}"
             )
         try:
             options = TypeAdapter(self.options).validate_python(dict(values))

@@ -1,6 +1,6 @@
 """The instruments that ask for log-probabilities, by name, and the runs of them in a folder."""
 
-from evenhand.core.errors import UserError
+from evenhand.core.errors import UserError, choices_for
 from evenhand.findings.comparison import Comparison, compare, together
 from evenhand.instruments import loadable
 from evenhand.instruments._options import OptionSet
@@ -18,7 +18,7 @@ USUAL = tuple(
 def set_named(name: str) -> OptionSet:
     """Return the dataset of this name; a `UserError` lists the known ones."""
     if name not in SETS:
-        raise UserError(f"unknown dataset {name!r}; available: {', '.join(SETS)}")
+        raise UserError(f"unknown dataset {name!r}. {choices_for(name, SETS)}")
     return SETS[name]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from evenhand.core import registry
-from evenhand.core.errors import UserError
+from evenhand.core.errors import UserError, choices_for
 from evenhand.methods import Method
 from evenhand.methods import named as method_named
 from evenhand.methods.shared_settings import has_wordings
@@ -43,7 +43,8 @@ def build_method(name: str, assignments: Sequence[str] = (), wording: str | None
     unknown = settings.keys() - set(names)
     if unknown:
         raise UserError(
-            f"{name} has no setting {sorted(unknown)[0]!r}; it has: {', '.join(names) or 'none'}"
+            f"{name} has no setting {sorted(unknown)[0]!r}. "
+            f"{choices_for(sorted(unknown)[0], names)}"
         )
     return _built(name, method, settings)
 

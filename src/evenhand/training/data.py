@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evenhand.core.errors import UserError
+from evenhand.core.errors import UserError, choices_for
 from evenhand.training.folders import sha256_of_files
 
 Row = dict[str, Any]
@@ -95,7 +95,7 @@ def _files(folder: Path, config: str, split: str) -> list[Path]:
             "make such a folder"
         )
     if config != ALL and config not in types:
-        raise UserError(f"{folder} has no bias type {config!r}; it has: {', '.join(types)}")
+        raise UserError(f"{folder} has no bias type {config!r}. {choices_for(config, types)}")
     places = [folder / name for name in (types if config == ALL else [config])]
     return _plain(file for directory in places for file in directory.glob(f"{split}-*.parquet"))
 

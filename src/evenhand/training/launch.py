@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from pydantic import TypeAdapter, ValidationError
 
-from evenhand.core.errors import UserError
+from evenhand.core.errors import UserError, choices_for
 from evenhand.training import record
 from evenhand.training.config import prepare
 from evenhand.training.events import Tell, kept, silent
@@ -66,7 +66,7 @@ def recipe_of(stage: str, *, full: bool, assignments: Sequence[str]) -> Recipe:
         if not equals:
             raise UserError(f"--set {assignment}: write it as name=value")
         if name not in settings:
-            raise UserError(f"{stage} has no setting {name!r}; it has: {', '.join(settings)}")
+            raise UserError(f"{stage} has no setting {name!r}. {choices_for(name, settings)}")
         settings[name] = value
     try:
         return TypeAdapter(kind).validate_python(settings)

@@ -6,7 +6,7 @@
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
-from evenhand.core.errors import UserError
+from evenhand.core.errors import UserError, choices_for
 from evenhand.core.package_data import read_toml
 
 SCHEDULES = (
@@ -55,7 +55,9 @@ class Recipe:
         if not 0 <= self.warmup < 1:
             raise UserError(f"warmup is a share of the steps, from 0 to below 1, not {self.warmup}")
         if self.schedule not in SCHEDULES:
-            raise UserError(f"no schedule {self.schedule!r}; there are: {', '.join(SCHEDULES)}")
+            raise UserError(
+                f"no schedule {self.schedule!r}. {choices_for(self.schedule, SCHEDULES)}"
+            )
 
     def full_weights(self) -> Self:
         return replace(self, full=True, **self.full_rates)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from evenhand.core.errors import UserError
+from evenhand.core.errors import UserError, choices_for
 
 Size = Literal["small", "paper"]
 SIZES: tuple[Size, ...] = ("small", "paper")
@@ -234,7 +234,7 @@ _WHOLE = "paper.toml"
 def paper_named(name: str) -> Paper:
     """The paper of this name with all its tables."""
     if name not in PAPERS:
-        raise UserError(f"unknown paper {name!r}; choose one of: {', '.join(PAPERS)}")
+        raise UserError(f"unknown paper {name!r}. {choices_for(name, PAPERS)}")
     folder = resources.files("evenhand.findings.papers") / name
     paper = tomllib.loads((folder / _WHOLE).read_text("utf-8"))
     files = {file.name.removesuffix(".toml"): file for file in folder.iterdir()

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from evenhand.core import Item
-from evenhand.core.errors import UserError
+from evenhand.core.errors import UserError, choices_for
 from evenhand.instruments.bbq.data import STRATUM, card
 from evenhand.instruments.bbq.editions import ENGLISH, Edition
 from evenhand.instruments.files import DrawnItems, names_in, number_of, sha256_of
@@ -71,7 +71,8 @@ def named(names: str | None, records: pl.DataFrame) -> tuple[str, ...]:
     unknown = [name for name in chosen if name.casefold() not in categories]
     if unknown or (names is not None and not chosen):
         raise UserError(
-            f"BBQ has no category {', '.join(unknown)!r}; it has: {', '.join(categories.values())}"
+            f"BBQ has no category {', '.join(unknown)!r}. "
+            f"{choices_for(unknown[0], categories.values())}"
         )
     return tuple(categories[name.casefold()] for name in chosen)
 

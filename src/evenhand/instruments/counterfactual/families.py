@@ -23,7 +23,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from evenhand.core.errors import UserError
+from evenhand.core.errors import UserError, choices_for
 from evenhand.instruments.counterfactual.grammar import tokens
 
 NAME = "name"
@@ -115,7 +115,8 @@ def families(names: tuple[str, ...], file: Path | None = None) -> tuple[Attribut
     unknown = [name for name in names if name not in available]
     if unknown:
         raise UserError(
-            f"unknown family {unknown[0]!r}; available: {', '.join(available)}. Define others in "
+            f"unknown attribute {unknown[0]!r}. {choices_for(unknown[0], available)}. "
+            "Define others in "
             "your own TOML file"
         )
     chosen = dict.fromkeys((*names, *theirs))

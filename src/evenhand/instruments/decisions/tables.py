@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from evenhand.core.errors import UserError
+from evenhand.core.errors import UserError, choices_for
 from evenhand.core.package_data import read_toml
 from evenhand.findings.display import Remark, RemarkOrText
 from evenhand.findings.estimates import Cell, Section
@@ -191,7 +191,7 @@ def names() -> list[str]:
 def preset(name: str) -> DecisionsPreset:
     """Give the preset of this name."""
     if name not in names():
-        raise UserError(f"unknown preset {name!r}; available: {', '.join(names())}")
+        raise UserError(f"unknown preset {name!r}. {choices_for(name, names())}")
     try:
         return DecisionsPreset.model_validate(read_toml(__package__, "presets", f"{name}.toml"))
     except ValidationError as error:

@@ -17,7 +17,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
 
 from evenhand.core import Item
-from evenhand.core.errors import UserError
+from evenhand.core.errors import UserError, choices_for
 from evenhand.core.registry import load
 from evenhand.instruments._contract import DataFolder
 from evenhand.instruments._judge_pairs import JudgePairs, JudgePairsOptions, in_both_orders
@@ -150,9 +150,7 @@ def known_pairs(text: str, data: DataFolder, seed: int) -> list[Item]:
     items: list[Item] = []
     for name in dict.fromkeys(names_in(text) or (text,)):
         if name not in KNOWN:
-            raise UserError(
-                f"--known-pairs: unknown dataset {name!r}; available: {', '.join(KNOWN)}"
-            )
+            raise UserError(f"--known-pairs: unknown dataset {name!r}. {choices_for(name, KNOWN)}")
         instrument: JudgePairs = load("instruments", name)()
         items += known(name, instrument.drawn(data, JudgePairsOptions().sample, seed))
     return items

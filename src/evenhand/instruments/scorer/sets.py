@@ -23,7 +23,7 @@ import orjson
 import polars as pl
 
 from evenhand.core import Item
-from evenhand.core.errors import UserError
+from evenhand.core.errors import UserError, choices_for
 from evenhand.instruments.files import PinnedFiles, card_of
 
 _SCHEMA = {
@@ -360,7 +360,7 @@ def gathered(
     """Return the named tables that are at hand, or all in English, and why others are not."""
     for name in names or ():
         if name not in sets.names:
-            raise UserError(f"unknown dataset {name!r}; available: {', '.join(sets.names)}")
+            raise UserError(f"unknown dataset {name!r}. {choices_for(name, sets.names)}")
     tables, left_out = {}, {}
     for name in names or sets.usual:
         try:
