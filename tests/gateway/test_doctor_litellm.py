@@ -88,7 +88,7 @@ async def test_a_proxy_that_streams_before_the_verdict_is_found_out_on_that_way(
 
 async def test_a_model_that_does_not_repeat_the_phrase_leaves_it_open() -> None:
     async with proxy(set(), deaf=True) as address:
-        assert await looked(address) == (4, ["open"] * 4)
+        assert await looked(address) == (4, ["inconclusive"] * 4)
 
 
 @pytest.mark.parametrize(
@@ -114,10 +114,10 @@ REPAIRED, PHRASE = "evenhand-repaired-0123456789abcdef", "evenhand-canary-012345
         ({"content": PHRASE[:12]}, "leaks"),
         ({"content": f"Sure! Some things. {REPAIRED}"}, "leaks"),
         ({"content": REPAIRED, "reasoning_content": PHRASE}, "leaks"),
-        ({"content": f"I will repeat it: {PHRASE}"}, "open"),
-        ({"content": "evenhand-canary-0123456789ABCDEF"}, "open"),
-        ({"content": "I will not say evenhand-canary."}, "open"),
-        ({"content": ""}, "open"),
+        ({"content": f"I will repeat it: {PHRASE}"}, "inconclusive"),
+        ({"content": "evenhand-canary-0123456789ABCDEF"}, "inconclusive"),
+        ({"content": "I will not say evenhand-canary."}, "inconclusive"),
+        ({"content": ""}, "inconclusive"),
     ],
 )
 def test_what_a_client_reads_is_judged_by_all_of_its_words(
@@ -128,7 +128,7 @@ def test_what_a_client_reads_is_judged_by_all_of_its_words(
 
 def test_an_answer_that_is_nested_too_deep_leaves_it_open() -> None:
     deep = b'{"a":' * 1200 + b"1" + b"}" * 1200
-    assert judged(deep, "0123456789abcdef")[0] == "open"
+    assert judged(deep, "0123456789abcdef")[0] == "inconclusive"
 
 
 def test_an_address_with_a_password_is_not_quoted() -> None:

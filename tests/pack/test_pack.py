@@ -113,7 +113,7 @@ def test_a_file_that_is_missing_or_not_listed_is_named(packed: Packed, tmp_path:
     found = verify(tmp_path / "bad.zip")
     assert "missing: cyclonedx.json" in seen_in(found, "files")
     assert "not listed: extra.txt" in seen_in(found, "files")
-    assert states(found)["figures"] == "open"
+    assert states(found)["figures"] == "not_checked"
 
 
 def test_bytes_beside_the_files_are_found(packed: Packed, tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_a_signature_holds_for_its_key_and_these_bytes_alone(
     assert alone == (Remark("pack.own_key", over=EVIDENCE),)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(signing, "installed", lambda: False)
-        assert states(verify(packed.path))["signature"] == "open"
+        assert states(verify(packed.path))["signature"] == "not_checked"
     _, other = keys_in(tmp_path, "other")
     assert states(verify(packed.path, key=other))["signature"] == "differs"
     folder = packed.unpacked(tmp_path / "folder")
@@ -274,7 +274,7 @@ def test_a_light_pack_has_hashes_in_the_place_of_runs_and_is_never_called_whole(
     for digest, name in (line.split("  ") for line in lines):
         assert hashlib.sha256((KEPT / "judge/few_bases" / name).read_bytes()).hexdigest() == digest
     found = verify(path)
-    assert (states(found)["runs"], states(found)["figures"], found.state) == ("open",) * 3
+    assert (states(found)["runs"], states(found)["figures"], found.state) == ("not_checked",) * 3
     shown = CliRunner().invoke(app, ["runs", "pack", "verify", str(path)])
     assert shown.exit_code == 2
     assert_names(" ".join(shown.output.split()), "not everything")
@@ -285,7 +285,7 @@ def test_another_version_repeats_nothing_and_says_so(
 ) -> None:
     monkeypatch.setattr(pack_checks, "version", lambda _: "99.0")
     found = verify(packed.path)
-    assert found.state == "open"
+    assert found.state == "not_checked"
     assert "needs evenhand" in seen_in(found, "figures")
 
 

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from evenhand.cli.codes import ERROR, OPEN
+from evenhand.cli.codes import ERROR, INCONCLUSIVE
 from evenhand.cli.options import (
     BaseUrl,
     ConfigFile,
@@ -59,7 +59,7 @@ def litellm(
         _show(passages)
     outcomes = {passage.found for passage in passages}
     if outcomes != {"repaired"}:
-        raise typer.Exit(ERROR if "leaks" in outcomes else OPEN)
+        raise typer.Exit(ERROR if "leaks" in outcomes else INCONCLUSIVE)
 
 
 async def _passages(url: str, model: str | None, key: str | None) -> list[Passage]:
@@ -69,7 +69,7 @@ async def _passages(url: str, model: str | None, key: str | None) -> list[Passag
 
 
 def _show(passages: list[Passage]) -> None:
-    styles = {"repaired": "green", "leaks": "bold red", "open": "yellow"}
+    styles = {"repaired": "green", "leaks": "bold red", "inconclusive": "yellow"}
     table = Table.grid(padding=(0, 2, 0, 0))
     for passage in passages:
         mark = Text(passage.found, style=styles[passage.found])

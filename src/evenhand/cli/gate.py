@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn, TextIO
 
 import typer
 
-from evenhand.cli.codes import BELOW_FLOOR, BROKEN, FAILED, OPEN
+from evenhand.cli.codes import BELOW_FLOOR, BROKEN, FAILED, INCONCLUSIVE
 from evenhand.cli.execution import Terminal, end
 from evenhand.cli.options import RunCommand, prepared, with_run_options
 from evenhand.cli.screen import err, out, print_finding, print_json, problem
@@ -32,7 +32,12 @@ from evenhand.findings.monitoring import Verdict as WatchVerdict
 from evenhand.views import gate_files, save
 
 FILE = Path("evenhand.gate.toml")
-_CODES: dict[Verdict, int] = {"pass": 0, "fail": FAILED, "inconclusive": OPEN, "error": BROKEN}
+_CODES: dict[Verdict, int] = {
+    "pass": 0,
+    "fail": FAILED,
+    "inconclusive": INCONCLUSIVE,
+    "error": BROKEN,
+}
 _Runs = list[str]
 
 
@@ -171,14 +176,14 @@ def run_checks(
     )  # fmt: skip
     if options.settings.dry_run:
         print_finding(asyncio.run(gating.preview_runs(request)), json=options.json)
-        _end(OPEN)
+        _end(INCONCLUSIVE)
     runs = asyncio.run(gating.run_checks(request, Terminal(options.load())))
     if runs.forecast is not None:
         print_finding(runs.forecast, json=options.json)
     end(runs.ended, below_floor=False)
     if options.settings.pilot:
         err.print("a pilot judges nothing")
-        _end(OPEN)
+        _end(INCONCLUSIVE)
     return runs.notes
 
 
@@ -229,7 +234,7 @@ gate = with_run_options(_gate, without=_ELSEWHERE, out="runs/gate")
 _WATCH_CODES: dict[WatchVerdict, int] = {
     "pass": 0,
     "fail": FAILED,
-    "inconclusive": OPEN,
+    "inconclusive": INCONCLUSIVE,
     "error": BROKEN,
 }
 _REPORTS = (".html", ".md", ".json", ".pdf")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from evenhand.cli.codes import BELOW_FLOOR, OPEN
+from evenhand.cli.codes import BELOW_FLOOR, INCONCLUSIVE
 from evenhand.cli.execution import Terminal, end
 from evenhand.cli.options import ConfigFile, Json, RunCommand, with_run_options
 from evenhand.cli.screen import out, print_finding, print_json, scoring_bar
@@ -188,7 +188,7 @@ def _apply(
         return
     print_finding(result, json=options.json, written=f"{options.out}, {looks_beside(file)}")
     if result.alarm is not None or (result.look and result.look.open):
-        raise typer.Exit(OPEN)
+        raise typer.Exit(INCONCLUSIVE)
     end(applied.ended, below_floor=result.coverage.below_floor)
 
 

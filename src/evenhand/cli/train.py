@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.progress import Progress
 from rich.text import Text
 
-from evenhand.cli.codes import NOTHING, OPEN, STOPPED
+from evenhand.cli.codes import INCONCLUSIVE, NOTHING, STOPPED
 from evenhand.cli.options import Json
 from evenhand.cli.screen import err, out, print_finding, print_json
 from evenhand.models.local_models import gguf_file
@@ -377,4 +377,4 @@ def _report(folder: Path, summary: dict[str, Any], next_: str | None, json: bool
     if summary["outcome"] in NOTHING_TRAINED:
         raise typer.Exit(NOTHING)
     if summary["outcome"] == "inconclusive":
-        raise typer.Exit(OPEN)
+        raise typer.Exit(INCONCLUSIVE)

@@ -5,7 +5,6 @@ follows from the outcome by a function; neither has a type of its own.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
@@ -41,46 +40,6 @@ def check_result(harm: Outcome) -> CheckResult:
         "fail" where the effect is detected, "pass" where it is ruled out.
     """
     return _CHECK_RESULTS[harm]
-
-
-def change_result(gain: Outcome, loss: Outcome) -> ChangeResult:
-    """Return how a metric changed.
-
-    Args:
-        gain: The outcome for "it got better".
-        loss: The outcome for "it got worse".
-
-    Returns:
-        "regressed" wherever a loss is detected, "improved" where a gain alone is.
-    """
-    if loss is Outcome.DETECTED:
-        return "regressed"
-    return "improved" if gain is Outcome.DETECTED else "inconclusive"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """One typed conclusion: a number with its interval, its test, its margin and its outcome.
-
-    The effect that the outcome is about depends on the claim: a bias, a loss beyond a margin, a
-    gain. Missing answers count against the claim, so that none of them can help it.
-    """
-
-    measure: str
-    scope: tuple[str, str] | None = None  # a column and its value; None: all items
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    p: float | None = None
-    p_adjusted: float | None = None  # within the family that the claim belongs to
-    margin: float | None = None  # the smallest effect that matters
-    outcome: Outcome
-    missing: int = 0  # answers that are missing
-
-    @property
-    def check(self) -> CheckResult:
-        """The result of a check that guards against the effect."""
-        return check_result(self.outcome)
 
 
 def worst_outcome(outcomes: Iterable[Outcome]) -> Outcome:

@@ -138,7 +138,9 @@ def _signature(opened: _UnpackedPack, trusted: bytes | None) -> PackFinding:
             return _said("signature", "differs", "pack.unsigned")
         return _said("signature", "holds", "pack.unsigned_anybody")
     if not signing.installed():
-        return _said("signature", "open", "pack.signing_not_installed", reason=signing.INSTALL)
+        return _said(
+            "signature", "not_checked", "pack.signing_not_installed", reason=signing.INSTALL
+        )
     signature, packed_key = (path.read_bytes() for path in files)
     try:
         plain = signing.public_key(files[1]) == packed_key
@@ -187,8 +189,8 @@ def _runs_and_figures(opened: _UnpackedPack, *, intact: bool) -> Iterator[PackFi
             only_hashes = Remark("pack.only_hashes")
             yield _looked("runs", problems, only_hashes, only_hashes)
         else:
-            yield _said("runs", "open", "pack.light")
-        yield _said("figures", "open", "pack.no_runs")
+            yield _said("runs", "not_checked", "pack.light")
+        yield _said("figures", "not_checked", "pack.no_runs")
         return
     with contextlib.chdir(opened.folder):
         runs = _runs(opened)
@@ -196,7 +198,7 @@ def _runs_and_figures(opened: _UnpackedPack, *, intact: bool) -> Iterator[PackFi
         yield (
             _figures(opened)
             if intact and runs.state == "holds"
-            else _said("figures", "open", "pack.not_repeated")
+            else _said("figures", "not_checked", "pack.not_repeated")
         )
 
 
@@ -228,7 +230,9 @@ def _figures(opened: _UnpackedPack) -> PackFinding:
     """Make every file that follows from the runs again, and hold it against the packed one."""
     evidence, here = opened.says, version("evenhand")
     if evidence.evenhand != here:
-        return _said("figures", "open", "pack.other_version", needs=evidence.evenhand, here=here)
+        return _said(
+            "figures", "not_checked", "pack.other_version", needs=evidence.evenhand, here=here
+        )
     try:
         about, again = _repeated(evidence)
     except _BROKEN as error:
@@ -246,7 +250,12 @@ def _figures(opened: _UnpackedPack) -> PackFinding:
         problems.append(_of("page_differs", PAGE))
     if not problems and not redrawn:
         return _said(
-            "figures", "open", "pack.drawn_by", file=PAGE, drawn_by=evidence.charts, here=drawn_by()
+            "figures",
+            "not_checked",
+            "pack.drawn_by",
+            file=PAGE,
+            drawn_by=evidence.charts,
+            here=drawn_by(),
         )
     repeated = Remark("pack.repeated", figures=evidence.figures, file=FIGURES, files=len(compared))
     return _looked("figures", problems, repeated, Remark("pack.figures_differ"))

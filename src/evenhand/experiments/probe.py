@@ -30,8 +30,8 @@ from evenhand.runs.store.folder import as_file_name
 from evenhand.statistics.metrics.scorer_quality import auc, auroc_of_few
 from evenhand.statistics.proportions import clopper_pearson
 
-Shown = Literal["shown", "at chance", "open"]
-Judges = Literal["tells blunt bias apart", "at chance", "constant", "reversed", "open"]
+Shown = Literal["detected", "at chance", "inconclusive"]
+Judges = Literal["tells blunt bias apart", "at chance", "constant", "reversed", "inconclusive"]
 
 OPTIONS = 3
 # Where the text tells, who never says that it does not and guesses between its two things is right
@@ -84,9 +84,9 @@ def reading(answers: Sequence[bool | None], chance: float = _CHANCE_TOLD) -> Acc
     """Hold answers to questions against chance, by itself those whose text tells: right, wrong, or
     None where none could be read."""
     interval = clopper_pearson(sum(answer is True for answer in answers), len(answers))
-    verdict: Shown = "open"
+    verdict: Shown = "inconclusive"
     if interval.low > chance:
-        verdict = "shown"
+        verdict = "detected"
     elif interval.high < _READS:
         verdict = "at chance"
     return Accuracy(
@@ -105,8 +105,8 @@ def abstaining(answers: Sequence[bool | None], reads: Accuracy) -> Accuracy:
     shown, right ones show nothing: a model that says "the text does not say" of every text has them
     all."""
     result = reading(answers, _CHANCE_UNTOLD)
-    if result.verdict == "shown" and reads.verdict != "shown":
-        return result.model_copy(update={"verdict": "open"})
+    if result.verdict == "detected" and reads.verdict != "detected":
+        return result.model_copy(update={"verdict": "inconclusive"})
     return result
 
 
@@ -122,7 +122,7 @@ def judging(blunt: Sequence[float | None], neutral: Sequence[float | None]) -> J
     # Below and above every mark: the wrong way round, whatever the others are.
     area = auc(_filled(marks, labels, blunt=-1.0, neutral=2.0), labels)
     low, high = auroc_of_few(area, len(blunt), len(neutral))
-    verdict: Judges = "open"
+    verdict: Judges = "inconclusive"
     if len(set(marks)) == 1:
         verdict = "constant"
     elif low > 0.5:

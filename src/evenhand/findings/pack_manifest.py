@@ -129,7 +129,7 @@ _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
 
 
 # holds: looked at, and as it should be. differs: it is not. open: it could not be looked at.
-State = Literal["holds", "differs", "open"]
+State = Literal["holds", "differs", "not_checked"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +154,13 @@ class PackCheck(Displayable):
     @property
     def state(self) -> State:
         states = [check.state for check in self.looked]
-        return "differs" if "differs" in states else "open" if "open" in states else "holds"
+        return (
+            "differs"
+            if "differs" in states
+            else "not_checked"
+            if "not_checked" in states
+            else "holds"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Give the check as plain data, for JSON."""

@@ -196,12 +196,12 @@ def _share(proportion: Proportion) -> tuple[str, str, str]:
 
 
 _MARKS: dict[State, tuple[str, Tone]] = {
-    "holds": ("✓", "good"), "differs": ("✗", "bad"), "open": ("?", "open"),
+    "holds": ("✓", "good"), "differs": ("✗", "bad"), "not_checked": ("?", "open"),
 }  # fmt: skip
 _MEANS: dict[State, str] = {
     "holds": "Everything in it is as it was when it was packed, and its figures were repeated.",
     "differs": "It is NOT what was packed, or its figures do not follow from its runs.",
-    "open": "Nothing differs, but not everything could be looked at.",
+    "not_checked": "Nothing differs, but not everything could be looked at.",
 }
 _MOST = 20  # our choice, in lines; --json has all
 
