@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from evenhand.api import measuring as _measuring
     from evenhand.api import preference_data as _preference_data
     from evenhand.api import run_data as _run_data
+    from evenhand.api import scorers as _scorers
     from evenhand.api import screens as _screens
     from evenhand.api import training as _training
     from evenhand.api.sync import waiting_for
@@ -87,8 +88,11 @@ if TYPE_CHECKING:
     runs_show = waiting_for(_run_data.runs_show)
     runs_status = waiting_for(_run_data.runs_status)
     runs_verify = waiting_for(_run_data.runs_verify)
-    scorers_estimate = waiting_for(_preference_data.scorers_estimate)
-    scorers_sample = waiting_for(_preference_data.scorers_sample)
+    scorers_audit_support = waiting_for(_scorers.scorers_audit_support)
+    scorers_estimate = waiting_for(_scorers.scorers_estimate)
+    scorers_list = waiting_for(_scorers.scorers_list)
+    scorers_sample = waiting_for(_scorers.scorers_sample)
+    scorers_score = waiting_for(_scorers.scorers_score)
     screen_apply = waiting_for(_screens.screen_apply)
     screen_calibrate = waiting_for(_screens.screen_calibrate)
     screen_plan = waiting_for(_screens.screen_plan)
@@ -171,8 +175,11 @@ __all__ = [
     "runs_show",
     "runs_status",
     "runs_verify",
+    "scorers_audit_support",
     "scorers_estimate",
+    "scorers_list",
     "scorers_sample",
+    "scorers_score",
     "screen_apply",
     "screen_calibrate",
     "screen_plan",

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
         rate_agree,
         rate_export,
         rate_import,
-        scorers_estimate,
-        scorers_sample,
     )
     from evenhand.api.run_data import (
         export,
@@ -50,6 +48,13 @@ if TYPE_CHECKING:
         runs_status,
         runs_verify,
     )
+    from evenhand.api.scorers import (
+        scorers_audit_support,
+        scorers_estimate,
+        scorers_list,
+        scorers_sample,
+        scorers_score,
+    )
     from evenhand.api.screens import screen_apply, screen_calibrate, screen_plan
     from evenhand.api.training import (
         train_card,
@@ -64,12 +69,7 @@ if TYPE_CHECKING:
         train_to_gguf,
     )
     from evenhand.experiments.request import Watch
-    from evenhand.gateway.functions import (
-        doctor_litellm,
-        gateway_key,
-        gateway_serve,
-        gateway_top,
-    )
+    from evenhand.gateway.functions import doctor_litellm, gateway_key, gateway_serve, gateway_top
     from evenhand.validation.conformance.run import run_conformance
     from evenhand.validation.self_test.checks import run_self_test
 
@@ -117,8 +117,11 @@ __all__ = [
     "runs_show",
     "runs_status",
     "runs_verify",
+    "scorers_audit_support",
     "scorers_estimate",
+    "scorers_list",
     "scorers_sample",
+    "scorers_score",
     "screen_apply",
     "screen_calibrate",
     "screen_plan",
@@ -145,16 +148,19 @@ FUNCTIONS = {
     "api.measuring": "answer audit forecast frontier measure mitigate".split(),
     "api.preference_data": (
         "debate_run pairs_from_debates pairs_from_items pairs_from_run rate_agree "
-        "rate_export rate_import scorers_estimate scorers_sample"
+        "rate_export rate_import"
     ).split(),
     "api.run_data": (
         "export import_log pack_make pack_verify plan runs_export runs_items runs_list "
         "runs_repeats runs_report runs_show runs_status runs_verify"
     ).split(),
+    "api.scorers": (
+        "scorers_audit_support scorers_estimate scorers_list scorers_sample scorers_score"
+    ).split(),
     "api.screens": "screen_apply screen_calibrate screen_plan".split(),
     "api.training": (
-        "train_card train_dpo train_export train_from_gguf train_ppo train_reward "
-        "train_rloo train_sft train_show train_to_gguf"
+        "train_card train_dpo train_export train_from_gguf train_ppo train_reward train_rloo "
+        "train_sft train_show train_to_gguf"
     ).split(),
     "validation.conformance.run": "run_conformance".split(),
     "gateway.functions": "doctor_litellm gateway_key gateway_serve gateway_top".split(),

@@ -1,4 +1,4 @@
-"""Debates, preference pairs, human ratings and labels: data for training."""
+"""Debates, preference pairs and human ratings: data for training."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -8,17 +8,13 @@ from typing import Literal, Unpack
 from evenhand.api import inputs
 from evenhand.api.inputs import Model
 from evenhand.core.errors import UserError
-from evenhand.experiments import config as configuration
-from evenhand.experiments import human_ratings, labelling
+from evenhand.experiments import human_ratings
 from evenhand.experiments.debating import check_topics, run_debates
 from evenhand.experiments.human_ratings import SheetRequest, SheetsWritten
-from evenhand.experiments.labelling import LabelSample
 from evenhand.experiments.request import Watch
 from evenhand.experiments.settings import RunOptions, show_settings
-from evenhand.findings.labelled import LabelledRate
 from evenhand.runs.runners import JsonlFile
 from evenhand.runs.store import RunReader
-from evenhand.scorers import TOXICITY, Scorer
 from evenhand.training.debates import building, dataset
 from evenhand.training.debates.building import BuiltPairs, from_statements
 from evenhand.training.debates.dataset import UNKNOWN_LICENSE
@@ -328,49 +324,3 @@ async def rate_agree(
             labels=inputs.path_of(labels),
         )
     )
-
-
-async def scorers_sample(
-    scorer: Scorer | str,
-    texts: str | Path,
-    out: str | Path,
-    *,
-    labels: int = 200,
-    seed: int = 0,
-    attribute: str = TOXICITY,
-) -> LabelSample:
-    """Draw texts to be labeled by people or a judge, more where a scorer is unsure.
-
-    Args:
-        scorer: A scorer, its name, or KIND=URL.
-        texts: A JSONL file with `text`, and optionally `id` and `cluster`.
-        out: A new folder. Its labels.jsonl is to be filled in with 0 or 1.
-        labels: About how many texts are drawn.
-        seed: Random seed for sampling.
-        attribute: Which of its scores is the prediction.
-
-    Returns:
-        The number of texts, and of those drawn and not scored.
-
-    Raises:
-        UserError: If the file cannot be read, or `out` exists.
-    """
-    async with configuration.opened_scorer(configuration.of_environment(), scorer) as opened:
-        return await labelling.sample(
-            Path(texts), opened, Path(out), attribute=attribute, labels=labels, seed=seed
-        )
-
-
-async def scorers_estimate(folder: str | Path) -> LabelledRate:
-    """Estimate a rate from predictions for all texts and labels for some.
-
-    Args:
-        folder: The folder that `scorers_sample` wrote, with labels filled in.
-
-    Returns:
-        The rate with its 95% CI, and that of the labels alone.
-
-    Raises:
-        UserError: If a label is of a text that was not drawn.
-    """
-    return await asyncio.to_thread(labelling.estimate, Path(folder))
