@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from evenhand import aio as aio
     from evenhand.agents import Agent, Ask, Cast, FreeText, Limits, Reply
     from evenhand.agents.prompts import Prompt
+    from evenhand.api import debates as _debates
     from evenhand.api import findings as _findings
     from evenhand.api import gating as _gating
     from evenhand.api import installation as _installation
@@ -49,7 +50,9 @@ if TYPE_CHECKING:
     answer = waiting_for(_measuring.answer)
     audit = waiting_for(_measuring.audit)
     compare = waiting_for(_findings.compare)
-    debate_run = waiting_for(_preference_data.debate_run)
+    debate_run = waiting_for(_debates.debate_run)
+    debate_sweep = waiting_for(_debates.debate_sweep)
+    debate_topics = waiting_for(_debates.debate_topics)
     demo = waiting_for(_installation.demo)
     doctor_endpoint = waiting_for(_installation.doctor_endpoint)
     doctor_litellm = waiting_for(_gateway.doctor_litellm)
@@ -136,6 +139,8 @@ __all__ = [
     "audit",
     "compare",
     "debate_run",
+    "debate_sweep",
+    "debate_topics",
     "demo",
     "doctor_endpoint",
     "doctor_litellm",

@@ -13,6 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from evenhand.api.debates import debate_run, debate_sweep, debate_topics
     from evenhand.api.findings import compare, open_run, reliability, report
     from evenhand.api.gating import gate, gate_baseline, watch
     from evenhand.api.installation import (
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     )
     from evenhand.api.measuring import answer, audit, forecast, frontier, measure, mitigate
     from evenhand.api.preference_data import (
-        debate_run,
         pairs_from_debates,
         pairs_from_items,
         pairs_from_run,
@@ -79,6 +79,8 @@ __all__ = [
     "audit",
     "compare",
     "debate_run",
+    "debate_sweep",
+    "debate_topics",
     "demo",
     "doctor_endpoint",
     "doctor_litellm",
@@ -142,13 +144,13 @@ __all__ = [
 
 # The module of each function; `evenhand` has each without its await.
 FUNCTIONS = {
+    "api.debates": "debate_run debate_sweep debate_topics".split(),
     "api.findings": "compare open_run reliability report".split(),
     "api.gating": "gate gate_baseline watch".split(),
     "api.installation": "demo doctor_endpoint list_methods new serve_local view".split(),
     "api.measuring": "answer audit forecast frontier measure mitigate".split(),
     "api.preference_data": (
-        "debate_run pairs_from_debates pairs_from_items pairs_from_run rate_agree "
-        "rate_export rate_import"
+        "pairs_from_debates pairs_from_items pairs_from_run rate_agree rate_export rate_import"
     ).split(),
     "api.run_data": (
         "export import_log pack_make pack_verify plan runs_export runs_items runs_list "
