@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from evenhand.api import installation as _installation
     from evenhand.api import measuring as _measuring
     from evenhand.api import preference_data as _preference_data
+    from evenhand.api import reproduction as _reproduction
     from evenhand.api import run_data as _run_data
     from evenhand.api import scorers as _scorers
     from evenhand.api import screens as _screens
@@ -81,6 +82,12 @@ if TYPE_CHECKING:
     rate_import = waiting_for(_preference_data.rate_import)
     reliability = waiting_for(_findings.reliability)
     report = waiting_for(_findings.report)
+    reproduce_list = waiting_for(_reproduction.reproduce_list)
+    reproduce_mabrf = waiting_for(_reproduction.reproduce_mabrf)
+    reproduce_malibu = waiting_for(_reproduction.reproduce_malibu)
+    reproduce_page = waiting_for(_reproduction.reproduce_page)
+    reproduce_rldf = waiting_for(_reproduction.reproduce_rldf)
+    reproduce_stardtox = waiting_for(_reproduction.reproduce_stardtox)
     run_conformance = waiting_for(_conformance.run_conformance)
     run_self_test = waiting_for(_self_test.run_self_test)
     runs_export = waiting_for(_run_data.runs_export)
@@ -170,6 +177,12 @@ __all__ = [
     "reliability",
     "replay_of",
     "report",
+    "reproduce_list",
+    "reproduce_mabrf",
+    "reproduce_malibu",
+    "reproduce_page",
+    "reproduce_rldf",
+    "reproduce_stardtox",
     "run_conformance",
     "run_self_test",
     "runs_export",

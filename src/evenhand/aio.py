@@ -33,6 +33,14 @@ if TYPE_CHECKING:
         rate_export,
         rate_import,
     )
+    from evenhand.api.reproduction import (
+        reproduce_list,
+        reproduce_mabrf,
+        reproduce_malibu,
+        reproduce_page,
+        reproduce_rldf,
+        reproduce_stardtox,
+    )
     from evenhand.api.run_data import (
         export,
         import_log,
@@ -109,6 +117,12 @@ __all__ = [
     "rate_import",
     "reliability",
     "report",
+    "reproduce_list",
+    "reproduce_mabrf",
+    "reproduce_malibu",
+    "reproduce_page",
+    "reproduce_rldf",
+    "reproduce_stardtox",
     "run_conformance",
     "run_self_test",
     "runs_export",
@@ -151,6 +165,10 @@ FUNCTIONS = {
     "api.measuring": "answer audit forecast frontier measure mitigate".split(),
     "api.preference_data": (
         "pairs_from_debates pairs_from_items pairs_from_run rate_agree rate_export rate_import"
+    ).split(),
+    "api.reproduction": (
+        "reproduce_list reproduce_mabrf reproduce_malibu reproduce_page reproduce_rldf "
+        "reproduce_stardtox"
     ).split(),
     "api.run_data": (
         "export import_log pack_make pack_verify plan runs_export runs_items runs_list "
