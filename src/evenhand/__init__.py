@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from evenhand.api import run_data as _run_data
     from evenhand.api import scorers as _scorers
     from evenhand.api import screens as _screens
+    from evenhand.api import side_effects as _side_effects
     from evenhand.api import training as _training
     from evenhand.api.sync import waiting_for
     from evenhand.core import Answer, Draft, Item
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     mitigate = waiting_for(_measuring.mitigate)
     new = waiting_for(_installation.new)
     open_run = waiting_for(_findings.open_run)
+    overcorrection = waiting_for(_side_effects.overcorrection)
     pack_make = waiting_for(_run_data.pack_make)
     pack_verify = waiting_for(_run_data.pack_verify)
     pairs_from_debates = waiting_for(_preference_data.pairs_from_debates)
@@ -165,6 +167,7 @@ __all__ = [
     "mitigate",
     "new",
     "open_run",
+    "overcorrection",
     "pack_make",
     "pack_verify",
     "pairs_from_debates",

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         scorers_score,
     )
     from evenhand.api.screens import screen_apply, screen_calibrate, screen_plan
+    from evenhand.api.side_effects import overcorrection
     from evenhand.api.training import (
         train_card,
         train_dpo,
@@ -106,6 +107,7 @@ __all__ = [
     "mitigate",
     "new",
     "open_run",
+    "overcorrection",
     "pack_make",
     "pack_verify",
     "pairs_from_debates",
@@ -178,6 +180,7 @@ FUNCTIONS = {
         "scorers_audit_support scorers_estimate scorers_list scorers_sample scorers_score"
     ).split(),
     "api.screens": "screen_apply screen_calibrate screen_plan".split(),
+    "api.side_effects": "overcorrection".split(),
     "api.training": (
         "train_card train_dpo train_export train_from_gguf train_ppo train_reward train_rloo "
         "train_sft train_show train_to_gguf"
