@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from evenhand.api import findings as _findings
     from evenhand.api import gating as _gating
     from evenhand.api import installation as _installation
+    from evenhand.api import judging as _judging
     from evenhand.api import measuring as _measuring
     from evenhand.api import preference_data as _preference_data
     from evenhand.api import reproduction as _reproduction
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
     answer = waiting_for(_measuring.answer)
     audit = waiting_for(_measuring.audit)
+    audit_harm = waiting_for(_judging.audit_harm)
     compare = waiting_for(_findings.compare)
     debate_run = waiting_for(_debates.debate_run)
     debate_sweep = waiting_for(_debates.debate_sweep)
@@ -66,7 +68,9 @@ if TYPE_CHECKING:
     gateway_key = waiting_for(_gateway.gateway_key)
     gateway_serve = waiting_for(_gateway.gateway_serve)
     gateway_top = waiting_for(_gateway.gateway_top)
+    harms_list = waiting_for(_judging.harms_list)
     import_log = waiting_for(_run_data.import_log)
+    judge_scenarios = waiting_for(_judging.judge_scenarios)
     list_methods = waiting_for(_installation.list_methods)
     measure = waiting_for(_measuring.measure)
     mitigate = waiting_for(_measuring.mitigate)
@@ -146,6 +150,7 @@ __all__ = [
     "UserError",
     "answer",
     "audit",
+    "audit_harm",
     "compare",
     "debate_run",
     "debate_sweep",
@@ -161,7 +166,9 @@ __all__ = [
     "gateway_key",
     "gateway_serve",
     "gateway_top",
+    "harms_list",
     "import_log",
+    "judge_scenarios",
     "list_methods",
     "measure",
     "mitigate",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         serve_local,
         view,
     )
+    from evenhand.api.judging import audit_harm, harms_list, judge_scenarios
     from evenhand.api.measuring import answer, audit, forecast, frontier, measure, mitigate
     from evenhand.api.preference_data import (
         pairs_from_debates,
@@ -86,6 +87,7 @@ __all__ = [
     "Watch",
     "answer",
     "audit",
+    "audit_harm",
     "compare",
     "debate_run",
     "debate_sweep",
@@ -101,7 +103,9 @@ __all__ = [
     "gateway_key",
     "gateway_serve",
     "gateway_top",
+    "harms_list",
     "import_log",
+    "judge_scenarios",
     "list_methods",
     "measure",
     "mitigate",
@@ -164,6 +168,7 @@ FUNCTIONS = {
     "api.findings": "compare open_run reliability report".split(),
     "api.gating": "gate gate_baseline watch".split(),
     "api.installation": "demo doctor_endpoint list_methods new serve_local view".split(),
+    "api.judging": "audit_harm harms_list judge_scenarios".split(),
     "api.measuring": "answer audit forecast frontier measure mitigate".split(),
     "api.preference_data": (
         "pairs_from_debates pairs_from_items pairs_from_run rate_agree rate_export rate_import"
