@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from evenhand.api import scorers as _scorers
     from evenhand.api import screens as _screens
     from evenhand.api import side_effects as _side_effects
+    from evenhand.api import swaps as _swaps
     from evenhand.api import training as _training
     from evenhand.api.sync import waiting_for
     from evenhand.core import Answer, Draft, Item
@@ -113,6 +114,10 @@ if TYPE_CHECKING:
     screen_calibrate = waiting_for(_screens.screen_calibrate)
     screen_plan = waiting_for(_screens.screen_plan)
     serve_local = waiting_for(_installation.serve_local)
+    swap = waiting_for(_swaps.swap)
+    swap_find = waiting_for(_swaps.swap_find)
+    swap_plan = waiting_for(_swaps.swap_plan)
+    swap_versions = waiting_for(_swaps.swap_versions)
     train_card = waiting_for(_training.train_card)
     train_dpo = waiting_for(_training.train_dpo)
     train_export = waiting_for(_training.train_export)
@@ -212,6 +217,10 @@ __all__ = [
     "screen_calibrate",
     "screen_plan",
     "serve_local",
+    "swap",
+    "swap_find",
+    "swap_plan",
+    "swap_versions",
     "train_card",
     "train_dpo",
     "train_export",

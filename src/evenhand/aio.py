@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     )
     from evenhand.api.screens import screen_apply, screen_calibrate, screen_plan
     from evenhand.api.side_effects import overcorrection
+    from evenhand.api.swaps import swap, swap_find, swap_plan, swap_versions
     from evenhand.api.training import (
         train_card,
         train_dpo,
@@ -148,6 +149,10 @@ __all__ = [
     "screen_calibrate",
     "screen_plan",
     "serve_local",
+    "swap",
+    "swap_find",
+    "swap_plan",
+    "swap_versions",
     "train_card",
     "train_dpo",
     "train_export",
@@ -186,6 +191,7 @@ FUNCTIONS = {
     ).split(),
     "api.screens": "screen_apply screen_calibrate screen_plan".split(),
     "api.side_effects": "overcorrection".split(),
+    "api.swaps": "swap swap_find swap_plan swap_versions".split(),
     "api.training": (
         "train_card train_dpo train_export train_from_gguf train_ppo train_reward train_rloo "
         "train_sft train_show train_to_gguf"

@@ -1,6 +1,7 @@
 """A function of Python gives what the command of its name gives."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,11 @@ import pytest
 
 import evenhand as eh
 from cli.conftest import Run, endpoint, evenhand
+from debates.speakers import Speakers
 from errors import raises_naming
 from evenhand.scorers import Unscored
-from evenhand.testing import any_reply
+from evenhand.views.files import plain
+from loopback.process import RemoteServer, in_own_process
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
 
@@ -59,4 +62,76 @@ def test_the_judge_of_support_has_the_auc_that_the_command_prints(
     ran = evenhand(
         *("scorers", "audit-support", "--sample", "1", "--json"), EVENHAND_DATA=str(data_folder)
     )
-    assert json.loads(ran.stdout) == json.loads(json.dumps(audited.to_dict()))
+    assert json.loads(ran.stdout) == json.loads(json.dumps(plain(audited.to_dict())))
+
+
+# -- debates --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def speakers() -> Iterator[RemoteServer]:
+    with in_own_process(Speakers()) as server:
+        yield server
+
+
+def speaker(server: RemoteServer) -> eh.Endpoint:
+    return eh.Endpoint(server.url, model="faulty")
+
+
+def test_topics_are_those_of_the_command_byte_for_byte(
+    evenhand: Run, speakers: RemoteServer, tmp_path: Path
+) -> None:
+    made = eh.debate_topics(
+        tmp_path / "mine.jsonl", types=["age"], count=25, model=speaker(speakers), seed=1
+    )
+    numbers = {"listed": 40, "duplicates": 2, "topics": 25, "wanted": 25}
+    assert (made.numbers(), made.short()) == ({"age": numbers}, [])
+    ran = evenhand(
+        *("debate", "topics", "--types", "age", "--count", "25", "--out", "theirs.jsonl"),
+        *("--seed", "1"),
+        EVENHAND_BASE_URL=speakers.url,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "mine.jsonl").read_bytes() == (tmp_path / "theirs.jsonl").read_bytes()
+
+
+def test_a_list_of_ones_own_needs_no_model_and_a_cap_writes_no_topics(
+    speakers: RemoteServer, tmp_path: Path
+) -> None:
+    (tmp_path / "list.txt").write_text("1. Night buses\n2. night bus\n3. School meals\n")
+    made = eh.debate_topics(tmp_path / "own.jsonl", types=["age"], topics=tmp_path / "list.txt")
+    assert made.chosen() == {"age": ["Night buses", "School meals"]}
+    with raises_naming(eh.UserError, "--max-calls", "higher cap"):
+        eh.debate_topics(
+            tmp_path / "few.jsonl", types=["age"], model=speaker(speakers), max_calls=1
+        )
+    assert not (tmp_path / "few.jsonl").exists()
+
+
+def test_a_sweep_has_the_pairs_that_the_command_makes(
+    evenhand: Run, speakers: RemoteServer, tmp_path: Path
+) -> None:
+    (tmp_path / "plan.toml").write_text(
+        "[usual]\nroles = 3\nrounds = 2\ntopics = 2\npairs = 8\n[vary]\nroles = [2]\n"
+    )
+    tags = {"bias_type": "age", "roles": "a 20-year-old|a 40-year-old|a 60-year-old"}
+    rows = [{"id": str(n), "prompt": f"thing {n}", "tags": tags} for n in (1, 2)]
+    (tmp_path / "topics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    swept = eh.debate_sweep(
+        tmp_path / "topics.jsonl",
+        plan=tmp_path / "plan.toml",
+        model=speaker(speakers),
+        out=tmp_path / "mine",
+    )
+    assert [(arm.name, arm.statements, arm.train_pairs) for arm in swept.arms] == [
+        ("usual", 12, 8),
+        ("roles-2", 8, 3),
+    ]
+    ran = evenhand(
+        *("debate", "sweep", "topics.jsonl", "--plan", "plan.toml", "--out", "theirs", "--json"),
+        EVENHAND_BASE_URL=speakers.url,
+    )
+    theirs = json.loads(ran.stdout)["arms"]
+    assert [(arm["arm"], arm["statements"], arm["train_pairs"]) for arm in theirs] == [
+        (arm.name, arm.statements, arm.train_pairs) for arm in swept.arms
+    ]
