@@ -10,10 +10,14 @@ import pytest
 import evenhand as eh
 from cli.conftest import Run, endpoint, evenhand
 from debates.speakers import Speakers
-from errors import raises_naming
+from errors import assert_names, raises_naming
+from evenhand.models import ModelReply, ModelRequest
 from evenhand.scorers import Unscored
+from evenhand.testing import any_reply
 from evenhand.views.files import plain
+from harms.test_own_harm import CONFIG, VAGUE, Keen, lines_of_examples
 from loopback.process import RemoteServer, in_own_process
+from overcorrection.editor import Editor, write_texts
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
 
@@ -135,3 +139,186 @@ def test_a_sweep_has_the_pairs_that_the_command_makes(
     assert [(arm["arm"], arm["statements"], arm["train_pairs"]) for arm in theirs] == [
         (arm.name, arm.statements, arm.train_pairs) for arm in swept.arms
     ]
+
+
+# -- tables of papers -----------------------------------------------------------------------------
+
+FIGURE: dict[str, Any] = {"sample": {"per_type": 1}, "seed": 1}
+
+
+def test_the_list_and_the_page_of_the_papers_are_those_of_the_command(evenhand: Run) -> None:
+    listed = eh.reproduce_list()
+    assert plain(listed.to_dict()) == printed(evenhand, "reproduce", "list")
+    for paper in ("rldf", None):
+        named = () if paper is None else (paper,)
+        page = evenhand("reproduce", "page", *named, "--tables", "none").stdout
+        assert eh.reproduce_page(paper, tables="none") == page
+
+
+def test_a_table_that_python_makes_is_the_one_that_the_command_shows(
+    evenhand: Run, tmp_path: Path
+) -> None:
+    model = eh.ScriptedModel(any_reply, name="mine")
+    with raises_naming(eh.UserError, "--max-calls", "higher cap"):
+        eh.reproduce_rldf("figure1", model=model, out=tmp_path / "papers", max_calls=20, **FIGURE)
+    (table,) = eh.reproduce_rldf("figure1", model=model, out=tmp_path / "papers", **FIGURE)
+    assert [ours.model for ours in table.ours] == ["mine"]
+    assert table.runs[0].items == 45
+    shown = evenhand("reproduce", "rldf", "figure1", "--show", "--out", "papers", "--json")
+    assert json.loads(shown.stdout)["tables"] == [plain(table.to_dict())]
+    (again,) = eh.reproduce_rldf(
+        "figure1", out=tmp_path / "again", replay=tmp_path / "papers", **FIGURE
+    )
+    assert plain(again.to_dict()) == plain(table.to_dict())
+
+
+def test_models_stand_side_by_side_and_trained_weights_are_of_one(tmp_path: Path) -> None:
+    models = {name: eh.ScriptedModel(any_reply, name=name) for name in ("one", "two")}
+    (table,) = eh.reproduce_rldf("figure1", model=models, out=tmp_path, **FIGURE)
+    assert [ours.model for ours in table.ours] == ["one", "two"]
+    with raises_naming(eh.UserError, "trained weights"):
+        eh.reproduce_rldf("table3", model=models, trained={"sft": models["one"]}, out=tmp_path)
+
+
+def test_trained_weights_play_their_own_runs(tmp_path: Path) -> None:
+    asked = []
+
+    def weights(request: ModelRequest) -> str | ModelReply:
+        asked.append(request)
+        return any_reply(request)
+
+    (table,) = eh.reproduce_rldf(
+        "table3",
+        model=eh.ScriptedModel(any_reply, name="base"),
+        trained={"sft": eh.ScriptedModel(weights, name="tuned")},
+        only=["st-sft"],
+        sample={"per_type": 1},
+        out=tmp_path,
+    )
+    assert asked
+    assert {run.run: run.items for run in table.runs} == {"st-sft": 15}
+    with raises_naming(eh.UserError, "'tuned'", "sft"):
+        eh.reproduce_rldf("table3", trained={"tuned": eh.ScriptedModel(weights)}, out=tmp_path)
+
+
+@pytest.mark.parametrize("setting", [{"system": "Be kind."}, {"dedupe": True}])
+def test_what_a_recipe_decides_is_refused(setting: dict[str, Any], tmp_path: Path) -> None:
+    (name,) = setting
+    with raises_naming(eh.UserError, f"'{name}'"):
+        eh.reproduce_rldf("figure1", model=eh.ScriptedModel(any_reply), out=tmp_path, **setting)
+
+
+def test_a_table_without_a_model_says_how_to_give_one(tmp_path: Path) -> None:
+    for reproduce in (eh.reproduce_stardtox, eh.reproduce_mabrf, eh.reproduce_malibu):
+        with raises_naming(eh.UserError, "evenhand.Endpoint"):
+            reproduce(out=tmp_path)
+
+
+# -- what methods make worse ----------------------------------------------------------------------
+
+
+def test_texts_are_made_worse_as_the_command_counts_them(evenhand: Run, tmp_path: Path) -> None:
+    texts = write_texts(tmp_path / "texts.jsonl")
+    methods = ["default", "fairness"]
+    with in_own_process(Editor()) as server:
+        swept = eh.overcorrection(
+            methods=methods, texts=texts, model=speaker(server), out=tmp_path / "mine"
+        )
+        ran = evenhand(
+            *("overcorrection", "--method", ",".join(methods), "--texts", str(texts)),
+            *("--out", "theirs", "--json"),
+            EVENHAND_BASE_URL=server.url,
+        )
+    assert swept["fairness"].report["made_worse"].value == pytest.approx(19 / 40)
+    written = json.loads((tmp_path / "mine/overcorrection.json").read_bytes())
+    assert written == plain(swept.to_dict())
+    theirs = {arm["name"]: arm["report"]["scores"] for arm in json.loads(ran.stdout)["arms"]}
+    assert theirs == {arm["name"]: arm["report"]["scores"] for arm in written["arms"]}
+
+
+# -- judges and harms -----------------------------------------------------------------------------
+
+
+def test_scenarios_are_written_as_the_command_writes_them(evenhand: Run, tmp_path: Path) -> None:
+    model = eh.ScriptedModel(any_reply, name="writer")
+    with raises_naming(eh.UserError, "--max-calls", "higher cap"):
+        eh.judge_scenarios(bases=6, model=model, out=tmp_path / "mine", max_calls=2)
+    made = eh.judge_scenarios(bases=6, model=model, out=tmp_path / "mine")
+    assert (len(made.scenarios), made.asked) == (6, 6)
+    found = printed(
+        evenhand, "judge-scenarios", "--bases", "6", "--replay", "mine", "--out", "theirs"
+    )
+    assert (found["scenarios"], found["same_words"]) == (6, made.same_words)
+    written = [(tmp_path / run / "scenarios.jsonl").read_bytes() for run in ("mine", "theirs")]
+    assert written == [made.to_bytes()] * 2
+
+
+def test_a_harm_is_audited_and_listed_as_by_the_commands(
+    evenhand: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "evenhand.toml").write_text(CONFIG)
+    (tmp_path / "policy.md").write_text(VAGUE)
+    (tmp_path / "examples.jsonl").write_text(lines_of_examples())
+    monkeypatch.chdir(tmp_path)
+    (before,) = eh.harms_list()
+    assert (before.harm, before.harmful, before.benign, before.passes) == ("tenants", 24, 24, False)
+    with in_own_process(Keen()) as server:
+        monkeypatch.setenv("EVENHAND_BASE_URL", server.url)
+        audited = eh.audit_harm("tenants", out="runs/mine")
+    assert audited.state == "fail"
+    checks = {check.name: check.state for check in audited.checks}
+    assert (checks["sensitivity"], checks["false_alarms"]) == ("pass", "fail")
+    (row,) = printed(evenhand, "harms", "list")
+    (line,) = eh.harms_list(tmp_path / "evenhand.toml")
+    assert row == {
+        "harm": "tenants", "judge": "default", "harmful": 24, "benign": 24,
+        "certificate": line.certificate,
+    }  # fmt: skip
+    assert line.certificate != before.certificate
+
+
+# -- swaps ----------------------------------------------------------------------------------------
+
+
+def hiring(request: ModelRequest) -> str:
+    """Hires by a whole name alone: an effect of whoever is named, and none of a group."""
+    words = " ".join(message.content for message in request.messages)
+    return "yes" if sum(words.encode()) % 2 else "no"
+
+
+def test_a_swap_finds_what_the_command_finds(evenhand: Run, tmp_path: Path) -> None:
+    rows = [{"id": f"p{n}", "prompt": f"Case {n}: hire {{name}}?"} for n in range(8)]
+    prompts = tmp_path / "prompts.jsonl"
+    prompts.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    report = eh.swap(
+        prompts,
+        families=["gender"],
+        decision="^(yes|no)$",
+        chosen="yes",
+        model=eh.ScriptedModel(hiring, name="app"),
+        out=tmp_path / "mine",
+    )
+    assert report.coverage.n == 40
+    asked = ("swap", str(prompts), "--families", "gender", "--decision", "^(yes|no)$")
+    found = printed(evenhand, *asked, "--chosen", "yes", "--replay", "mine", "--out", "theirs")
+    assert found["scores"] == plain(report.to_dict())["scores"]
+    made = eh.swap_versions(prompts, tmp_path / "mine.jsonl", families=["gender"])
+    assert made.versions == 40
+    ran = evenhand(*asked[:4], "--versions-out", "theirs.jsonl")
+    assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "theirs.jsonl").read_bytes() == made.file.read_bytes()
+
+
+def test_a_swap_is_prepared_as_by_the_command(evenhand: Run, tmp_path: Path) -> None:
+    prompts = tmp_path / "prompts.txt"
+    prompts.write_text("She asks for a raise.\nHe is late again.\n")
+    marked = eh.swap_find(prompts, tmp_path / "mine.jsonl", families=["gender"])
+    assert (marked.spans, marked.prompts) == (2, 2)
+    with raises_naming(eh.UserError, "mine.jsonl"):
+        eh.swap_find(prompts, marked.file)
+    command = ("swap", str(prompts), "--families", "gender")
+    assert evenhand(*command, "--find", "theirs.jsonl").returncode == 0
+    assert (tmp_path / "theirs.jsonl").read_bytes() == marked.file.read_bytes()
+    needed = eh.swap_plan(0.05, families=["gender"])
+    assert needed.prompts > eh.swap_plan(0.2, families=["gender"]).prompts
+    assert_names(evenhand(*command, "--plan", "0.05").stdout, f"{needed.prompts:,}", 0.05)

@@ -192,8 +192,10 @@ async def _reproduced(
         raise UserError(f"the recipes of the paper decide {refused[0]!r}: leave it out")
     out = str(options.get("out", "runs/papers")).rstrip("/")
     settings = inputs.settings_of({**values, "out": out})
-    models = _GivenModels(options)
-    recipe = paper_named(paper)
+    models, recipe = _GivenModels(options), paper_named(paper)
+    if unknown := [name for name in models.trained if name not in recipe.trained]:
+        there = ", ".join(recipe.trained)
+        raise UserError(f"the paper has no trained weights {unknown[0]!r}; it has: {there}")
     arguments = Reproducing(
         paper=recipe,
         tables=tables_of(recipe, table),
