@@ -2,8 +2,9 @@
 
     report = await evenhand.aio.measure("bbq", model=model, out="runs/now")
 
-A script says all that it uses: no config file is read. From the environment come only EVENHAND_DATA
-(the folder of data sets) and the keys of services that are named on the spot as KIND=URL.
+A script says all that it uses: no config file is read, except for the harms that one declares
+(`harms_list`, `audit_harm`). From the environment come only EVENHAND_DATA (the folder of data sets)
+and the keys of services that are named on the spot as KIND=URL.
 Whoever makes a model closes it, so that several calls can share its connections:
 
     async with evenhand.Endpoint(url, model="gpt-4o") as model: ...
