@@ -175,7 +175,7 @@ async def reproduce_page(
         UserError: If no paper has the name.
 
     Example:
-        >>> print(evenhand.reproduce_page("stardtox"))
+        >>> Path("stardtox.md").write_text(evenhand.reproduce_page("stardtox"))
     """
     folder = Path(tables)
     if paper is None:
