@@ -21,13 +21,19 @@ if TYPE_CHECKING:
     from evenhand import aio as aio
     from evenhand.agents import Agent, Ask, Cast, FreeText, Limits, Reply
     from evenhand.agents.prompts import Prompt
+    from evenhand.api import counterfactuals as _counterfactuals
+    from evenhand.api import debates as _debates
     from evenhand.api import findings as _findings
     from evenhand.api import gating as _gating
     from evenhand.api import installation as _installation
+    from evenhand.api import judging as _judging
     from evenhand.api import measuring as _measuring
     from evenhand.api import preference_data as _preference_data
+    from evenhand.api import reproduction as _reproduction
     from evenhand.api import run_data as _run_data
+    from evenhand.api import scorers as _scorers
     from evenhand.api import screens as _screens
+    from evenhand.api import side_effects as _side_effects
     from evenhand.api import training as _training
     from evenhand.api.sync import waiting_for
     from evenhand.core import Answer, Draft, Item
@@ -50,7 +56,12 @@ if TYPE_CHECKING:
     annotate_import = waiting_for(_preference_data.annotate_import)
     answer = waiting_for(_measuring.answer)
     audit = waiting_for(_measuring.audit)
+    audit_harm = waiting_for(_judging.audit_harm)
     compare = waiting_for(_findings.compare)
+    counterfactual = waiting_for(_counterfactuals.counterfactual)
+    counterfactual_find = waiting_for(_counterfactuals.counterfactual_find)
+    counterfactual_plan = waiting_for(_counterfactuals.counterfactual_plan)
+    counterfactual_versions = waiting_for(_counterfactuals.counterfactual_versions)
     demo = waiting_for(_installation.demo)
     doctor_endpoint = waiting_for(_installation.doctor_endpoint)
     doctor_litellm = waiting_for(_gateway.doctor_litellm)
@@ -61,14 +72,23 @@ if TYPE_CHECKING:
     gateway_key = waiting_for(_gateway.gateway_key)
     gateway_serve = waiting_for(_gateway.gateway_serve)
     gateway_top = waiting_for(_gateway.gateway_top)
+    harms = waiting_for(_judging.harms)
+    judge_scenarios = waiting_for(_judging.judge_scenarios)
     list_methods = waiting_for(_installation.list_methods)
     measure = waiting_for(_measuring.measure)
     mitigate = waiting_for(_measuring.mitigate)
     monitor = waiting_for(_gating.monitor)
     new = waiting_for(_installation.new)
     open_run = waiting_for(_findings.open_run)
+    overcorrection = waiting_for(_side_effects.overcorrection)
     plan = waiting_for(_run_data.plan)
     report = waiting_for(_findings.report)
+    reproduce_list = waiting_for(_reproduction.reproduce_list)
+    reproduce_mabrf = waiting_for(_reproduction.reproduce_mabrf)
+    reproduce_malibu = waiting_for(_reproduction.reproduce_malibu)
+    reproduce_page = waiting_for(_reproduction.reproduce_page)
+    reproduce_rldf = waiting_for(_reproduction.reproduce_rldf)
+    reproduce_stardtox = waiting_for(_reproduction.reproduce_stardtox)
     run_conformance = waiting_for(_conformance.run_conformance)
     run_self_test = waiting_for(_self_test.run_self_test)
     runs_export = waiting_for(_run_data.runs_export)
@@ -82,15 +102,20 @@ if TYPE_CHECKING:
     runs_status = waiting_for(_run_data.runs_status)
     runs_verify = waiting_for(_run_data.runs_verify)
     runs_view = waiting_for(_installation.runs_view)
-    scorers_estimate = waiting_for(_preference_data.scorers_estimate)
-    scorers_sample = waiting_for(_preference_data.scorers_sample)
+    scorers_audit_support = waiting_for(_scorers.scorers_audit_support)
+    scorers_estimate = waiting_for(_scorers.scorers_estimate)
+    scorers_list = waiting_for(_scorers.scorers_list)
+    scorers_sample = waiting_for(_scorers.scorers_sample)
+    scorers_score = waiting_for(_scorers.scorers_score)
     scorers_screen_apply = waiting_for(_screens.scorers_screen_apply)
     scorers_screen_calibrate = waiting_for(_screens.scorers_screen_calibrate)
     scorers_screen_plan = waiting_for(_screens.scorers_screen_plan)
     serve_local = waiting_for(_installation.serve_local)
     stability = waiting_for(_findings.stability)
     train_card = waiting_for(_training.train_card)
-    train_debate_run = waiting_for(_preference_data.train_debate_run)
+    train_debate_run = waiting_for(_debates.train_debate_run)
+    train_debate_sweep = waiting_for(_debates.train_debate_sweep)
+    train_debate_topics = waiting_for(_debates.train_debate_topics)
     train_dpo = waiting_for(_training.train_dpo)
     train_export = waiting_for(_training.train_export)
     train_from_gguf = waiting_for(_training.train_from_gguf)
@@ -131,7 +156,12 @@ __all__ = [
     "annotate_import",
     "answer",
     "audit",
+    "audit_harm",
     "compare",
+    "counterfactual",
+    "counterfactual_find",
+    "counterfactual_plan",
+    "counterfactual_versions",
     "demo",
     "doctor_endpoint",
     "doctor_litellm",
@@ -142,15 +172,24 @@ __all__ = [
     "gateway_key",
     "gateway_serve",
     "gateway_top",
+    "harms",
+    "judge_scenarios",
     "list_methods",
     "measure",
     "mitigate",
     "monitor",
     "new",
     "open_run",
+    "overcorrection",
     "plan",
     "replay_of",
     "report",
+    "reproduce_list",
+    "reproduce_mabrf",
+    "reproduce_malibu",
+    "reproduce_page",
+    "reproduce_rldf",
+    "reproduce_stardtox",
     "run_conformance",
     "run_self_test",
     "runs_export",
@@ -164,8 +203,11 @@ __all__ = [
     "runs_status",
     "runs_verify",
     "runs_view",
+    "scorers_audit_support",
     "scorers_estimate",
+    "scorers_list",
     "scorers_sample",
+    "scorers_score",
     "scorers_screen_apply",
     "scorers_screen_calibrate",
     "scorers_screen_plan",
@@ -173,6 +215,8 @@ __all__ = [
     "stability",
     "train_card",
     "train_debate_run",
+    "train_debate_sweep",
+    "train_debate_topics",
     "train_dpo",
     "train_export",
     "train_from_gguf",

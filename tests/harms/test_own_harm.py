@@ -66,7 +66,7 @@ def _said(body: dict[str, Any]) -> str:
     return json.dumps({"reason": "so it reads", "breaks": "yes" if breaks else "no"})
 
 
-def _lines() -> str:
+def lines_of_examples() -> str:
     rows: list[dict[str, Any]] = []
     for n in range(24):
         group = ("religion", "age")[n % 2]
@@ -86,7 +86,7 @@ def server() -> Iterator[RemoteServer]:
 def ran(evenhand: Run, server: RemoteServer, tmp_path: Path) -> Run:
     (tmp_path / "evenhand.toml").write_text(CONFIG)
     (tmp_path / "policy.md").write_text(VAGUE)
-    (tmp_path / "examples.jsonl").write_text(_lines())
+    (tmp_path / "examples.jsonl").write_text(lines_of_examples())
     return lambda *arguments: evenhand(*arguments, EVENHAND_BASE_URL=server.url)
 
 

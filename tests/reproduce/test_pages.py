@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.cli.reproduce import paper_page, papers_page
 from evenhand.findings.papers import PAPERS, paper_named
+from evenhand.views.paper_pages import paper_page, papers_page
 
 ROOT = Path(__file__).parents[2]
 TABLES = ROOT / "docs" / "reproduced"

@@ -276,12 +276,12 @@ def _kind(value: Any) -> str:
     return f"{article} {name}"
 
 
-def whole(ended: RunEnd) -> None:
-    """Refuse a frontier of runs that ended early."""
+def whole(ended: RunEnd, done: str = "every method was run") -> None:
+    """Refuse runs that ended early: before `done`."""
     if ended.early:
         raise UserError(
-            f"stopped at {ended.capped_by or 'a signal'} before every method was run; nothing is "
-            "lost: call it again, with a higher cap, to go on"
+            f"stopped at {ended.capped_by or 'a signal'} before {done}; nothing is lost: call it "
+            "again, with a higher cap, to go on"
         )
 
 

@@ -1,90 +1,26 @@
-"""Debates, preference pairs, human ratings and labels: data for training."""
+"""Preference pairs and human ratings: data for training."""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, Unpack
 
 from evenhand.api import inputs
-from evenhand.api.inputs import Model
-from evenhand.core.errors import UserError
-from evenhand.experiments import config as configuration
-from evenhand.experiments import human_ratings, labelling
-from evenhand.experiments.debating import check_topics, run_debates
+from evenhand.experiments import human_ratings
 from evenhand.experiments.human_ratings import SheetRequest, SheetsWritten
-from evenhand.experiments.labelling import LabelSample
-from evenhand.experiments.request import Watch
-from evenhand.experiments.settings import RunOptions, show_settings
-from evenhand.findings.labelled import LabelledRate
-from evenhand.runs.runners import JsonlFile
 from evenhand.runs.store import RunReader
-from evenhand.scorers import TOXICITY, Scorer
 from evenhand.training.debates import building, dataset
 from evenhand.training.debates.building import BuiltPairs, from_statements
 from evenhand.training.debates.dataset import UNKNOWN_LICENSE
-from evenhand.training.debates.debate import Debate, first_of, statements
-from evenhand.training.debates.findings import DebateReport
+from evenhand.training.debates.debate import first_of, statements
 from evenhand.training.debates.pairs import Openers, Pairing, PairsReport, Split, Strategy
 from evenhand.training.rating.findings import RatingReport
 from evenhand.training.rating.sheets import ReturnedSheets
 
 Note = Callable[[str], None]
-_USUAL = Debate()
 
 
 def _silent(_: str) -> None:
     """Tell nobody."""
-
-
-async def train_debate_run(
-    topics: str | Path,
-    *,
-    model: Model | None = None,
-    rounds: int = _USUAL.rounds,
-    referees: int = _USUAL.referees,
-    style: Literal["open", "paper"] = "open",
-    statement_tokens: int = _USUAL.statement_tokens,
-    roles: int | None = _USUAL.roles,
-    watch: Watch | None = None,
-    **settings: Unpack[RunOptions],
-) -> DebateReport:
-    """Debate every topic of a file: roles speak, and a referee ranks and scores them for bias.
-
-    Args:
-        topics: A file of topics, as `debate_topics` writes it.
-        model: Model that plays all roles, or a cast. Not needed with `replay`.
-        rounds: Rounds of each debate.
-        referees: With 2, ask again in the opposite order, and report how far both agree.
-        style: `"open"`: debaters choose their reasons. `"paper"`: as in the paper.
-        statement_tokens: Maximum length of a statement, in tokens.
-        roles: Number of the roles of a topic that debate. Defaults to the usual of each topic.
-        watch: Receives progress events.
-        **settings: Settings of the run, of which `out` is required: `RunOptions`.
-
-    Returns:
-        Scores by bias type and round, and how far the referees agree.
-
-    Raises:
-        UserError: If the file has no topics, a debate cannot end, or none was finished.
-    """
-    method = Debate(
-        rounds=rounds,
-        referees=referees,
-        style=style,
-        statement_tokens=statement_tokens,
-        roles=roles,
-    )
-    request = inputs.request_of(
-        JsonlFile(Path(topics)), method, inputs.settings_of(settings), model=model
-    )
-    check_topics(request, method)
-    debated = await run_debates(request, watch or Watch())
-    if debated.report is None:
-        raise UserError(inputs.why_no_report(debated.ended, request.settings.out))
-    return debated.report
-
-
-show_settings(train_debate_run)
 
 
 async def train_pairs_from_debates(
@@ -328,49 +264,3 @@ async def annotate_agree(
             labels=inputs.path_of(labels),
         )
     )
-
-
-async def scorers_sample(
-    scorer: Scorer | str,
-    texts: str | Path,
-    out: str | Path,
-    *,
-    labels: int = 200,
-    seed: int = 0,
-    attribute: str = TOXICITY,
-) -> LabelSample:
-    """Draw texts to be labeled by people or a judge, more where a scorer is unsure.
-
-    Args:
-        scorer: A scorer, its name, or KIND=URL.
-        texts: A JSONL file with `text`, and optionally `id` and `cluster`.
-        out: A new folder. Its labels.jsonl is to be filled in with 0 or 1.
-        labels: About how many texts are drawn.
-        seed: Random seed for sampling.
-        attribute: Which of its scores is the prediction.
-
-    Returns:
-        The number of texts, and of those drawn and not scored.
-
-    Raises:
-        UserError: If the file cannot be read, or `out` exists.
-    """
-    async with configuration.opened_scorer(configuration.of_environment(), scorer) as opened:
-        return await labelling.sample(
-            Path(texts), opened, Path(out), attribute=attribute, labels=labels, seed=seed
-        )
-
-
-async def scorers_estimate(folder: str | Path) -> LabelledRate:
-    """Estimate a rate from predictions for all texts and labels for some.
-
-    Args:
-        folder: The folder that `scorers_sample` wrote, with labels filled in.
-
-    Returns:
-        The rate with its 95% CI, and that of the labels alone.
-
-    Raises:
-        UserError: If a label is of a text that was not drawn.
-    """
-    return await asyncio.to_thread(labelling.estimate, Path(folder))

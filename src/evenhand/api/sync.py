@@ -11,7 +11,7 @@ import functools
 import inspect
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import Any, ParamSpec, TypeVar
 
@@ -35,13 +35,13 @@ class _Background:
         self._under_way = 0
         self._used: dict[int, ChatModel | Cast] = {}  # models of the calls under way, by identity
 
-    def result(self, coroutine: Coroutine[Any, Any, _T], model: Any) -> _T:
+    def result(self, coroutine: Coroutine[Any, Any, _T], models: Sequence[Any]) -> _T:
         """Run a coroutine to its end. Ctrl-C cancels it, and what was recorded is kept."""
         if threading.current_thread() is self._thread:
             coroutine.close()
             raise UserError("a method is awaited by evenhand itself: call evenhand.aio from it")
         done: Future[_T] = Future()
-        task = asyncio.run_coroutine_threadsafe(self._whole(coroutine, model, done), self._loop)
+        task = asyncio.run_coroutine_threadsafe(self._whole(coroutine, models, done), self._loop)
         try:
             while not wait((done,), timeout=_STEP).done:
                 pass
@@ -53,11 +53,14 @@ class _Background:
             raise
 
     async def _whole(
-        self, coroutine: Coroutine[Any, Any, _T], model: Any, done: "Future[_T]"
+        self, coroutine: Coroutine[Any, Any, _T], models: Sequence[Any], done: "Future[_T]"
     ) -> None:
         self._under_way += 1
-        if isinstance(model, Cast) or (hasattr(model, "complete") and not inspect.isclass(model)):
-            self._used[id(model)] = model
+        for model in models:
+            if isinstance(model, Cast) or (
+                hasattr(model, "complete") and not inspect.isclass(model)
+            ):
+                self._used[id(model)] = model
         try:
             try:
                 result = await coroutine
@@ -95,6 +98,16 @@ def _background() -> _Background:
 os.register_at_fork(after_in_child=_background.cache_clear)
 
 
+def _models_in(arguments: Mapping[str, Any]) -> list[Any]:
+    """List the models that a function gets: one, or several by name."""
+    given = [arguments.get(name) for name in ("model", "trained")]
+    several = [value for value in given if isinstance(value, Mapping)]
+    return [
+        *(value for value in given if not isinstance(value, Mapping)),
+        *(model for models in several for model in models.values()),
+    ]
+
+
 def waiting_for(function: Callable[_P, Coroutine[Any, Any, _T]]) -> Callable[_P, _T]:
     """Make the function that waits for a coroutine of `evenhand.aio`.
 
@@ -103,7 +116,7 @@ def waiting_for(function: Callable[_P, Coroutine[Any, Any, _T]]) -> Callable[_P,
 
     @functools.wraps(function)
     def whole(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        return _background().result(function(*args, **kwargs), kwargs.get("model"))
+        return _background().result(function(*args, **kwargs), _models_in(kwargs))
 
     whole.__module__ = "evenhand"
     return whole

@@ -11,7 +11,7 @@ from evenhand.agents import Limits
 from evenhand.api.configured import in_config
 from evenhand.api.measuring import answer as ask_once
 from evenhand.cli.codes import NOT_ACCEPTED
-from evenhand.cli.execution import end, execute, show_forecast
+from evenhand.cli.execution import Terminal, end, execute, show_dry_run, show_forecast
 from evenhand.cli.options import DrawSeed, RunCommand, with_run_options
 from evenhand.cli.screen import err, out, print_finding, print_json, waiting
 from evenhand.core import Answer, Item, Turn
@@ -19,16 +19,14 @@ from evenhand.core.errors import EvenhandError, UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments.config import Config
 from evenhand.experiments.dossiers import summary_of
-from evenhand.findings.estimates import COVERAGE_FLOOR
+from evenhand.experiments.judge_scenarios import USUAL, scenario_tasks, write_scenarios
 from evenhand.findings.remedy import MIN_ACCEPTED
-from evenhand.instruments.judge.data import MalibuData
-from evenhand.instruments.judge.design import FILE, JudgeDesign, tasks, written
+from evenhand.instruments.judge.design import GeneratedScenarios
 from evenhand.methods import Method
 from evenhand.methods.build import build_method
 from evenhand.methods.judging import TwoResponses
 from evenhand.runs.runners.prompt_files import PROMPT, source_of
 from evenhand.runs.store import RunReader
-from evenhand.runs.store.folder import open_folder
 from evenhand.views import terminal
 from evenhand.views.run_page import LABELS
 from evenhand.views.timeline_page import conversation, timeline
@@ -219,15 +217,12 @@ def _mitigate(
 mitigate = with_run_options(_mitigate, method="stardtox")
 
 
-_USUAL = JudgeDesign()
-
-
 def _judge_scenarios(
     options: RunCommand,
-    bases: Annotated[int, typer.Option(min=1, help="Base scenarios, of 63.")] = _USUAL.bases,
+    bases: Annotated[int, typer.Option(min=1, help="Base scenarios, of 63.")] = USUAL.bases,
     derived: Annotated[
         int, typer.Option(min=1, help="Scenarios of each base, of 10.")
-    ] = _USUAL.derived,
+    ] = USUAL.derived,
     sample_seed: DrawSeed = 0,
 ) -> None:
     """Generate scenarios for audits of judges.
@@ -239,33 +234,35 @@ def _judge_scenarios(
 
     Example: evenhand dev judge-scenarios --bases 12 --out runs/written
     """
-    design = JudgeDesign(bases=bases, derived=derived, pairs=0, seed=sample_seed)
-    config = options.load()
-    request = options.request(tasks(MalibuData().scenarios(), design), TwoResponses(), config)
-    ended, settings = execute(request, config, json=options.json), request.settings
-    if ended.pilot is not None:
-        show_forecast(settings, ended, json=options.json)
+    source, config = scenario_tasks(bases, derived, sample_seed), options.load()
+    request = options.request(source, TwoResponses(), config)
+    if request.settings.dry_run:
+        show_dry_run({request.settings.out: request}, json=options.json)
+    result = asyncio.run(write_scenarios(request, Terminal(config)))
+    if result.ended.pilot is not None:
+        show_forecast(request.settings, result.ended, json=options.json)
         return
-    if ended.stopped or ended.capped_by:
-        end(ended, below_floor=False)
-    result = written(RunReader(settings.out).results().collect())
-    open_folder(settings.out).replace(FILE, result.to_bytes())
+    if result.scenarios is not None:
+        _show_scenarios(result.scenarios, result.file, json=options.json)
+    end(result.ended, below_floor=result.below_floor)
+
+
+def _show_scenarios(made: GeneratedScenarios, file: str, *, json: bool) -> None:
     counted = {
-        "scenarios": len(result.scenarios),
-        "asked": result.asked,
-        "unequal_length": result.unequal_length,
-        "same_words": result.same_words,
-        "file": f"{settings.out}/{FILE}",
+        "scenarios": len(made.scenarios),
+        "asked": made.asked,
+        "unequal_length": made.unequal_length,
+        "same_words": made.same_words,
+        "file": file,
     }
-    if options.json:
+    if json:
         print_json(counted)
-    else:
-        out.print(
-            f"{len(result.scenarios):,} of {result.asked:,} scenarios have two responses; in "
-            f"{result.unequal_length:,} one is over a tenth longer than the other, in "
-            f"{result.same_words:,} both are the same words\n{settings.out}/{FILE}"
-        )
-    end(ended, below_floor=len(result.scenarios) < COVERAGE_FLOOR * result.asked)
+        return
+    out.print(
+        f"{len(made.scenarios):,} of {made.asked:,} scenarios have two responses; in "
+        f"{made.unequal_length:,} one is over a tenth longer than the other, in "
+        f"{made.same_words:,} both are the same words\n{file}"
+    )
 
 
 judge_scenarios = with_run_options(

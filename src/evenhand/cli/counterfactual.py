@@ -4,19 +4,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-import orjson
 import typer
 
 from evenhand.cli.measure import run, signature_of
 from evenhand.cli.options import RunCommand, with_run_options
 from evenhand.cli.screen import out
-from evenhand.core.errors import UserError
 from evenhand.instruments import instrument_named
-from evenhand.instruments.counterfactual.data import read_prompts
 from evenhand.instruments.counterfactual.instrument import CounterfactualOptions, CounterfactualTest
-from evenhand.instruments.counterfactual.measures import PLACEBO, prompts_needed
-from evenhand.instruments.counterfactual.spans import find, write_spans
-from evenhand.instruments.counterfactual.versions import designed_by, families_named
+from evenhand.instruments.counterfactual.measures import PLACEBO
+from evenhand.instruments.counterfactual.preparation import mark_spans, plan_prompts, write_versions
 
 _BEFORE = {
     "find": Annotated[
@@ -81,44 +77,27 @@ def _command() -> Callable[..., None]:
 
 
 def _mark(options: CounterfactualOptions, file: Path) -> None:
-    if options.prompts is None:
-        raise UserError("--find marks prompts: give the file of them")
-    lexicon = families_named(options.attributes, options.attributes_file)
-    read = read_prompts(options.prompts, options.text_column)
-    prompts = {item.id: item.prompt for item in read}
-    spans = {name: find(prompt, lexicon) for name, prompt in prompts.items()}
-    _refuse_there(file)
-    write_spans(file, spans, prompts)
-    marked = sum(map(len, spans.values()))
-    summary = f"{marked:,} spans in {len(spans):,} prompts: {file}"
+    marked = mark_spans(options, file)
+    summary = f"{marked.spans:,} spans in {marked.prompts:,} prompts: {file}"
     out.print(f"{summary}. Look at it, then --spans {file}")
 
 
 def _write(options: CounterfactualOptions, file: Path) -> None:
-    if options.prompts is None:
-        raise UserError("--versions-out writes versions of prompts: give the file of them")
-    design = designed_by(options)
-    _refuse_there(file)
-    lines = [orjson.dumps(version.model_dump()) for version in design.asked]
-    file.write_bytes(b"\n".join(lines) + b"\n")
-    out.print(f"{len(lines):,} versions: {file}. Fill in each `answer`, then --answers {file}")
-    for line in design.said():
+    written = write_versions(options, file)
+    out.print(
+        f"{written.versions:,} versions: {file}. Fill in each `answer`, then --answers {file}"
+    )
+    for line in written.left_out:
         out.print(line)
 
 
 def _plan(options: CounterfactualOptions, excess: float) -> None:
-    several = len(families_named(options.attributes, options.attributes_file))
-    prompts = prompts_needed(excess, families=several)
+    planned = plan_prompts(options, excess)
     out.print(
-        f"{prompts:,} prompts show an excess of {excess:g} in one of {several} families 4 times in "
-        f"5, if a placebo changes {PLACEBO:g} of the decisions; half as many changes need about "
-        "twice as many prompts"
+        f"{planned.prompts:,} prompts show an excess of {excess:g} in one of {planned.families} "
+        f"families 4 times in 5, if a placebo changes {PLACEBO:g} of the decisions; half as many "
+        "changes need about twice as many prompts"
     )
-
-
-def _refuse_there(file: Path) -> None:
-    if file.exists():
-        raise UserError(f"{file} is there already: move it away, or name another file")
 
 
 counterfactual = _command()

@@ -1,24 +1,22 @@
 """`evenhand train debate`: topics, debates that a referee scores, and sweeps (RLDF paper)."""
 
 import asyncio
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
 
 from evenhand.cli.execution import Terminal, end, show_dry_run, show_forecast
-from evenhand.cli.options import RunCommand, with_run_options
+from evenhand.cli.options import RunCommand, names_in, with_run_options
 from evenhand.cli.screen import err, out, print_finding, print_json
 from evenhand.experiments.debating import (
     Topics,
     ask_topics,
     check_topics,
     own_topics,
-    pairs_of_sweep,
     run_debates,
-    run_debates_of_sweep,
+    run_sweep,
     sweep_requests,
     types_named,
 )
@@ -26,7 +24,7 @@ from evenhand.experiments.running import RunEnd
 from evenhand.runs.runners import ItemList, JsonlFile
 from evenhand.training.debates.debate import Debate, Style
 from evenhand.training.debates.sweep import read_plan
-from evenhand.training.debates.topics import BiasType, DebateTopics, bias_types
+from evenhand.training.debates.topics import DebateTopics, bias_types
 
 
 def topics(
@@ -51,27 +49,32 @@ def topics(
 
     Example: evenhand train debate topics --types age,beauty --count 40 --out topics.jsonl
     """
-    kinds = types_named(types, bias_types(roles))
+    kinds = types_named(None if types is None else names_in(types), bias_types(roles))
     if from_ is not None:
-        _conclude(kinds, own_topics(from_, kinds), file, json=options.json)
-        return
-    config = options.load()
-    command = options.into(str(file.with_suffix(".runs")))
-    request = command.request(ItemList([]), DebateTopics(), config)
-    result = asyncio.run(ask_topics(request, kinds, count, Terminal(config)))
-    if result.ended.early:
+        result = own_topics(from_, kinds)
+    else:
+        config = options.load()
+        command = options.into(str(file.with_suffix(".runs")))
+        request = command.request(ItemList([]), DebateTopics(), config)
+        result = asyncio.run(ask_topics(request, kinds, count, Terminal(config)))
         end(result.ended, below_floor=False)
-    _conclude(kinds, result, file, json=options.json)
+    result.write(kinds, file)
+    _show_topics(result, file, json=options.json)
 
 
-def _conclude(kinds: Mapping[str, BiasType], result: Topics, path: Path, *, json: bool) -> None:
-    """Write the file and show how many of each type it has."""
-    result.write(kinds, path)
+def _show_topics(result: Topics, path: Path, *, json: bool) -> None:
+    """Print how many topics each type has, and leave with code 2 if one has too few."""
     numbers, short = result.numbers(), result.short()
     if json:
         print_json({"file": str(path), "types": numbers})
     else:
-        _show_topics(numbers, path)
+        table = Table("bias type", "listed", "duplicates", "topics", box=None)
+        for name, row in numbers.items():
+            table.add_row(name, *(f"{row[key]:,}" for key in ("listed", "duplicates", "topics")))
+        out.print(table)
+        out.print(
+            f"{path}; next: evenhand train debate run {path} --out runs/debate", soft_wrap=True
+        )
     for name in short:
         err.print(
             f"{name}: {numbers[name]['topics']} of {result.count} topics; the model repeats "
@@ -79,14 +82,6 @@ def _conclude(kinds: Mapping[str, BiasType], result: Topics, path: Path, *, json
             soft_wrap=True,
         )
     end(RunEnd(), below_floor=bool(short))
-
-
-def _show_topics(numbers: Mapping[str, Mapping[str, Any]], path: Path) -> None:
-    table = Table("bias type", "listed", "duplicates", "topics", box=None)
-    for name, row in numbers.items():
-        table.add_row(name, *(f"{row[key]:,}" for key in ("listed", "duplicates", "topics")))
-    out.print(table)
-    out.print(f"{path}; next: evenhand train debate run {path} --out runs/debate", soft_wrap=True)
 
 
 def sweep(
@@ -108,25 +103,23 @@ def sweep(
     Example: evenhand train debate sweep topics.jsonl --plan plan.toml --out runs/sweep
     """
     sweep_plan, config = read_plan(plan), options.load()
-    source = JsonlFile(file)
-    items = list(source.read(0, len(source)))
     requests = sweep_requests(
-        lambda topics, method: options.request(topics, method, config), sweep_plan, items
+        lambda topics, method: options.request(topics, method, config), sweep_plan, JsonlFile(file)
     )
     if options.settings.dry_run:
         show_dry_run(
             {request.settings.out: request for request in requests.values()}, json=options.json
         )
-    endings = asyncio.run(run_debates_of_sweep(requests, Terminal(config)))
+    swept = asyncio.run(run_sweep(requests, sweep_plan, options.out, Terminal(config)))
     if options.settings.pilot:
-        for roles, ended in endings.items():
+        for roles, ended in swept.endings.items():
             show_forecast(requests[roles].settings, ended, json=options.json)
         return
-    for ended in endings.values():
-        end(ended, below_floor=False)
-    result = pairs_of_sweep(requests, sweep_plan, options.out)
-    print_finding(result, json=options.json)
-    end(RunEnd(), below_floor=any(arm.folder is None for arm in result.arms))
+    if swept.sweep is None:
+        end(swept.ended, below_floor=False)
+        return
+    print_finding(swept.sweep, json=options.json)
+    end(swept.ended, below_floor=any(arm.folder is None for arm in swept.sweep.arms))
 
 
 debate = typer.Typer(

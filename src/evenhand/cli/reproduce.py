@@ -2,7 +2,6 @@
 page in the documentation."""
 
 import asyncio
-import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,143 +14,22 @@ import typer
 from evenhand.api.configured import ConfigModels, in_config
 from evenhand.cli.codes import UNFINISHED
 from evenhand.cli.execution import Terminal, end, show_dry_run
-from evenhand.cli.options import Json, RunCommand, assigned, with_run_options
+from evenhand.cli.options import Json, RunCommand, assigned, names_in, with_run_options
 from evenhand.cli.screen import out, print_finding, print_json
 from evenhand.experiments import config as configuration
 from evenhand.experiments.reproducing import (
     PlannedJobs,
     Reproducing,
-    forecasts,
     planned,
-    played_back,
-    run_all,
+    run_jobs,
     tables_of,
-    write_tables,
 )
-from evenhand.experiments.request import Caps
-from evenhand.findings.papers import PAPERS, Paper, Size, Table, paper_named
-from evenhand.findings.reproduction import Reproduction, catalogue, in_words, reproduction
+from evenhand.findings.papers import PAPERS, Size, paper_named
+from evenhand.findings.reproduction import Reproduction, catalogue
 from evenhand.methods.shared_settings import Wording
-from evenhand.views import markdown, page_of, terminal, terminal_of
-from evenhand.views.blocks import GAP, Block, Grid
+from evenhand.views import page_of, terminal, terminal_of
 from evenhand.views.files import plain
-
-
-def paper_page(paper: Paper, tables: Path | None) -> str:
-    """Give a paper's page as Markdown.
-
-    Args:
-        paper: The paper.
-        tables: A folder with PAPER-TABLE.json of the tables that were run; None if there is none.
-    """
-    parts = [
-        f"# {paper.called}: the paper's tables and ours",
-        f"{paper.authors}: *{paper.title}*",
-        f"Columns that begin with ours are ours; the others are copied from the paper. `evenhand "
-        f"reproduce {paper.name} TABLE --dry-run` says what a table asks; without `--dry-run` the "
-        "command runs it.",
-    ]
-    for name in paper.order:
-        table = paper.table(name)
-        parts += _figure(paper, name) if table is None else _table(paper, table, tables)
-    parts += _weights(paper)
-    return re.sub(r"\n{3,}", "\n\n", "\n\n".join(part.strip() for part in parts)) + "\n"
-
-
-def papers_page(tables: Path) -> str:
-    """Give the part of the documentation on all papers as Markdown: one row per table or figure
-    that holds results, and below it the tables with numbers of ours.
-
-    Args:
-        tables: A folder with PAPER-TABLE.json of the tables that were run.
-    """
-    parts = []
-    for paper in map(paper_named, PAPERS):
-        rows, shown, without = [], [], []
-        for entry in catalogue([paper.name]).entries:
-            if not entry.result:
-                without.append(entry.where.partition(",")[0])
-                continue
-            ran = tables / f"{paper.name}-{entry.table}.json"
-            status = "can be run; not run"
-            if ran.is_file():
-                reproduced = Reproduction.from_json(ran.read_bytes())
-                shown.append(_our_rows(reproduced))
-                status = "run, below"
-            elif not entry.runnable:
-                status = f"cannot be run: {entry.reason}"
-            elif (table := paper.table(entry.table)) and table.elsewhere:
-                status = "run with other settings: [results](results.md)"
-            where = entry.where.partition(",")[0]
-            rows.append(f"| {where} | {entry.title} | `{entry.table}` | {status} |")
-        parts += [
-            f"## {paper.called}",
-            f"{paper.authors}: *{paper.title}*",
-            "| in the paper | what it shows | recipe | status |\n| --- | --- | --- | --- |\n"
-            + "\n".join(rows),
-            f"No results to reproduce: {', '.join(without)}." if without else "",
-            *shown,
-        ]
-    return re.sub(r"\n{3,}", "\n\n", "\n\n".join(part.strip() for part in parts)) + "\n"
-
-
-def _our_rows(reproduced: Reproduction) -> str:
-    """Give a table as Markdown, without the columns and rows that hold no number of ours."""
-    shown: list[Block] = []
-    for column, grid in enumerate(
-        block for block in page_of(reproduced) if isinstance(block, Grid)
-    ):
-        cells = [[row[column] for row in ours.cells] for ours in reproduced.ours]
-        rows = tuple(
-            row
-            for row, values in zip(grid.rows, zip(*cells, strict=True), strict=True)
-            if any(cell.value is not None for cell in values)
-        )
-        shown += [replace(grid, rows=rows), GAP] if rows else []
-    heading = f"### {reproduced.where.partition(',')[0]}: {reproduced.title}"
-    differs = "\n".join(f"- {text}" for text in reproduced.differs)
-    return f"{heading}\n\n{markdown.render(shown)}\n\nDifferences from the paper:\n\n{differs}"
-
-
-def _weights(paper: Paper) -> list[str]:
-    """How the weights are made that some rows need."""
-    if not paper.trained:
-        return []
-    parts = [
-        "## Trained weights",
-        "Rows of trained weights are run with `--trained NAME=MODEL`, once the weights are served "
-        "([how](training.md)); `'*={model}-{name}'` names all of them.",
-    ]
-    for name, weights in paper.trained.items():
-        like = f", made as `{weights.like}` is" if weights.like else ":"
-        parts.append(f"`{name}`: {weights.says}{like}" + ("." if weights.like else ""))
-        if weights.commands:
-            parts.append("```text\n" + "\n".join(weights.commands) + "\n```")
-    return parts
-
-
-def _figure(paper: Paper, name: str) -> list[str]:
-    figure = next(figure for figure in paper.figures if figure.table == name)
-    what = "Cannot be run" if figure.result else "No result to reproduce"
-    return [f"## {figure.where}: {figure.title}", f"{what}: {figure.reason}"]
-
-
-def _table(paper: Paper, table: Table, tables: Path | None) -> list[str]:
-    reproduced = _ran(paper, table, tables)
-    body = markdown.render(page_of(reproduced)[1:])  # its first line is the heading here
-    needs = f"`evenhand dev reproduce {paper.name} {table.name}` needs: {in_words(table.needs)}."
-    if table.reason:
-        needs = f"Cannot be run: {table.reason}"
-    elsewhere = [table.elsewhere] if table.elsewhere else []
-    return [f"## {table.where}: {table.title}", needs, *elsewhere, body]
-
-
-def _ran(paper: Paper, table: Table, tables: Path | None) -> Reproduction:
-    file = None if tables is None else tables / f"{paper.name}-{table.name}.json"
-    if file is not None and file.is_file():
-        return Reproduction.from_json(file.read_bytes())
-    return reproduction(paper, table, "small", {}, {}, ())
-
+from evenhand.views.paper_pages import paper_page, papers_page
 
 reproduce = typer.Typer(
     help="Reproduce tables of the StarDTox, MABRF, RLDF and MALIBU papers.\n\n"
@@ -252,7 +130,7 @@ def _reproduce(
         size=size,
         named=tuple(model or ()),
         trained=assigned("--trained", trained or ()),
-        only=None if only is None else tuple(name.strip() for name in only.split(",")),
+        only=None if only is None else names_in(only),
         show=show,
         wording=wording,
         sample=assigned("--sample", sample or ()),
@@ -260,18 +138,14 @@ def _reproduce(
     plan = planned(arguments)
     if settings.dry_run:
         _dry_run(plan, json=options.json)
-    caps = Caps(max_calls=settings.max_calls, max_cost=settings.max_cost, prices=settings.prices)
-    ended, pilots = asyncio.run(run_all(plan.jobs, Terminal(config), caps))
-    if settings.pilot and pilots:
-        free = played_back(arguments)
-        expected = asyncio.run(forecasts(plan.jobs, pilots, settings.prices, played_back=free))
-        print_finding(expected, json=options.json)
-    if settings.pilot or ended.early:
-        end(ended, below_floor=False)
+    result = asyncio.run(run_jobs(arguments, plan, Terminal(config)))
+    if result.forecast is not None:
+        print_finding(result.forecast, json=options.json)
+    if not result.tables:
+        end(result.ended, below_floor=False)
         return
-    reproductions = write_tables(arguments, plan)
-    _show_tables(reproductions, f"{settings.out}/{arguments.place}", json=options.json)
-    end(ended, below_floor=any(reproduction.below_floor for reproduction in reproductions))
+    _show_tables(result.tables, f"{settings.out}/{arguments.place}", json=options.json)
+    end(result.ended, below_floor=any(table.below_floor for table in result.tables))
 
 
 def _show_tables(reproductions: Sequence[Reproduction], folder: str, *, json: bool) -> None:

@@ -3,32 +3,26 @@ to be trusted, and a rate from a scorer on all texts and a few labels."""
 
 import asyncio
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
+from evenhand.cli.codes import BELOW_FLOOR
 from evenhand.cli.options import ConfigFile, Json
 from evenhand.cli.screen import err, out, print_finding, print_json, scoring_bar
-from evenhand.core import registry
-from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments.labelling import LabelSample
 from evenhand.experiments.labelling import estimate as estimated
 from evenhand.experiments.labelling import sample as draw_labels
+from evenhand.experiments.scoring import audit_support_judge, list_scorers, score_texts
 from evenhand.findings.estimates import COVERAGE_FLOOR
-from evenhand.instruments.bbq.data import BbqData
-from evenhand.instruments.scorer.support import audit, claims_of, drawn
-from evenhand.scorers import Scorer, Scores
-from evenhand.scorers.base import TOXICITY, Batched, score_all
-from evenhand.scorers.kinds import BUILT_IN, SAYS, said_as
-from evenhand.scorers.support import SupportJudge
-
-_BATCH = 256
+from evenhand.scorers import Scores
+from evenhand.scorers.base import TOXICITY, Batched
 
 
 def audit_support(
@@ -45,15 +39,8 @@ def audit_support(
     Example: evenhand scorers audit-support --sample 1
     """
     data = configuration.data_folder()
-    records = BbqData(local=data.local, cache=data.cache).records()
-    claim_set = claims_of(drawn(records, sample or None))
-    judge, scores = SupportJudge(), list[float]()
-    batches = range(0, len(claim_set.claims), _BATCH)
-    for start in track(
-        batches, judge.name, console=err, transient=True, disable=not err.is_terminal
-    ):
-        scores += judge.of(claim_set.claims[start : start + _BATCH])
-    audited = audit(judge.name, claim_set.known, scores)
+    with scoring_bar("judge of support") as advance:
+        audited = audit_support_judge(data, sample, advance)
     print_finding(audited, json=json)
 
 
@@ -153,25 +140,16 @@ def list_(config: ConfigFile = None, json: Json = False) -> None:
     Example: evenhand scorers list
     """
     settings = configuration.load(config, None, None)
-    rows = [{"name": name, "kind": "built in", "says": SAYS[name]} for name in BUILT_IN]
-    rows += [{"name": name, "kind": entry.kind} for name, entry in settings.scorers.items()]
-    rows += _of_other_packages()
+    listed = list_scorers(settings)
     if json:
-        print_json(rows)
+        print_json(
+            [{name: value for name, value in asdict(line).items() if value} for line in listed]
+        )
         return
     table = Table("scorer", "kind", "what it says", box=None)
-    for row in rows:
-        table.add_row(row["name"], row["kind"], row.get("says", ""))
+    for line in listed:
+        table.add_row(line.name, line.kind, line.says)
     out.print(table)
-
-
-def _of_other_packages() -> Iterator[dict[str, str]]:
-    for name in registry.names("scorers"):
-        if distribution := registry.distribution_of("scorers", name):
-            try:
-                yield {"name": said_as(name), "kind": f"from {' '.join(distribution)}"}
-            except UserError as problem:  # with this one; the others are listed all the same
-                yield {"name": name, "kind": str(problem)}
 
 
 @scorers.command()
@@ -189,10 +167,8 @@ def score(
     Example: evenhand scorers score wordlist "You are no idiot."
     """
     inputs = texts or [line for line in sys.stdin.read().splitlines() if line.strip()]
-    if not inputs:
-        raise UserError("no texts: give some behind the scorer's name, or on stdin")
     settings = configuration.load(config, None, None)
-    scored = asyncio.run(_score(configuration.scorer_by_name(settings, name), inputs))
+    scored = asyncio.run(score_texts(settings, name, inputs))
     if json:
         print_json(
             [_said(text, outcome) for text, outcome in zip(inputs, scored.outcomes, strict=True)]
@@ -202,14 +178,8 @@ def score(
     missing = sum(scored.reasons.values())
     if missing:
         err.print(f"{missing} of {len(inputs)} without a score: {scored.reasons}")
-    _end(1 - missing / len(inputs))
-
-
-async def _score(scorer: Scorer, texts: Sequence[str]) -> Batched:
-    try:
-        return await score_all(scorer, texts)
-    finally:
-        await scorer.close()
+    if scored.coverage < COVERAGE_FLOOR:
+        raise typer.Exit(BELOW_FLOOR)
 
 
 def _said(text: str, outcome: Any) -> dict[str, Any]:
@@ -229,8 +199,3 @@ def _scores(texts: Sequence[str], scored: Batched) -> Table:
         because = "; ".join(outcome.because) if isinstance(outcome, Scores) else outcome.message
         table.add_row(value, text, because)
     return table
-
-
-def _end(coverage: float) -> None:
-    if coverage < COVERAGE_FLOOR:
-        raise typer.Exit(2)

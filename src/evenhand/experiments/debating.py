@@ -1,8 +1,9 @@
 """Debates: their topics, a run over topics and its report, and sweeps over numbers of roles, rounds
 and topics with the pairs of each."""
 
+import asyncio
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -86,11 +87,13 @@ class Topics:
         LocalFolder(path.parent).replace(path.name, data)
 
 
-def types_named(types: str | None, available: Mapping[str, BiasType]) -> dict[str, BiasType]:
-    """Choose bias types by their names, with commas between; all without names."""
+def types_named(
+    types: Sequence[str] | None, available: Mapping[str, BiasType]
+) -> dict[str, BiasType]:
+    """Choose bias types by their names; all without names."""
     if types is None:
         return dict(available)
-    names = list(dict.fromkeys(name.strip() for name in types.split(",") if name.strip()))
+    names = list(dict.fromkeys(types))
     unknown = [name for name in names if name not in available]
     if unknown or not names:
         raise UserError(
@@ -176,15 +179,13 @@ _PER_TOPIC = 10  # as `train pairs from-debates` has it
 RequestFor = Callable[[Source, Method], Request]
 
 
-def sweep_requests(
-    request_for: RequestFor, plan: SweepPlan, items: list[Item]
-) -> dict[int, Request]:
+def sweep_requests(request_for: RequestFor, plan: SweepPlan, source: Source) -> dict[int, Request]:
     """Make the request of each number of roles, all looked at before the first call.
 
     Args:
         request_for: Makes the request of items and a method.
         plan: What is varied.
-        items: The topics.
+        source: The topics.
 
     Returns:
         The requests by the number of roles, each in a folder of its own.
@@ -192,7 +193,7 @@ def sweep_requests(
     Raises:
         UserError: If a debate cannot come to its end within the limits.
     """
-    requests = {}
+    items, requests = list(source.read(0, len(source))), {}
     for roles, (rounds, topics) in plan.debates().items():
         selected, method = first_topics(items, topics), Debate(rounds=rounds, roles=roles)
         request = request_for(ItemList(selected), method)
@@ -219,6 +220,40 @@ async def run_debates_of_sweep(requests: Mapping[int, Request], watch: Watch) ->
         if endings[roles].early:
             break
     return endings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebateSweepResult:
+    """The end of a sweep. Without the pairs the debates ended early, or were pilots."""
+
+    endings: Mapping[int, RunEnd]  # by the number of roles
+    sweep: DebateSweep | None = None
+
+    @property
+    def ended(self) -> RunEnd:
+        """The end of the last debates."""
+        return list(self.endings.values())[-1]
+
+
+async def run_sweep(
+    requests: Mapping[int, Request], plan: SweepPlan, out: str, watch: Watch
+) -> DebateSweepResult:
+    """Run the debates of a sweep, and make the pairs of each setting.
+
+    Args:
+        requests: The requests by the number of roles.
+        plan: What is varied.
+        out: The folder of it all.
+        watch: Receives progress events.
+
+    Returns:
+        How the debates ended, and the pairs of each setting.
+    """
+    endings = await run_debates_of_sweep(requests, watch)
+    if any(ended.early or ended.pilot is not None for ended in endings.values()):
+        return DebateSweepResult(endings=endings)
+    sweep = await asyncio.to_thread(pairs_of_sweep, requests, plan, out)
+    return DebateSweepResult(endings=endings, sweep=sweep)
 
 
 def pairs_of_sweep(requests: Mapping[int, Request], plan: SweepPlan, out: str) -> DebateSweep:

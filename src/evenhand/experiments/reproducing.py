@@ -283,6 +283,39 @@ def played_back(arguments: Reproducing) -> list[str]:
     ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReproductionResult:
+    """The end of a reproduction. Without tables its runs ended early, or were pilots."""
+
+    ended: RunEnd
+    tables: tuple[Reproduction, ...] = ()
+    forecast: FrontierForecast | None = None
+
+
+async def run_jobs(arguments: Reproducing, plan: PlannedJobs, watch: Watch) -> ReproductionResult:
+    """Run what was planned, and write the tables; of pilots, forecast the runs.
+
+    Args:
+        arguments: Which tables are made, by whom, and how.
+        plan: What `planned` made of them.
+        watch: Receives progress and remarks.
+
+    Returns:
+        How the last run ended, and the tables or the forecast.
+    """
+    settings = arguments.settings
+    caps = Caps(max_calls=settings.max_calls, max_cost=settings.max_cost, prices=settings.prices)
+    ended, pilots = await run_all(plan.jobs, watch, caps)
+    expected = None
+    if settings.pilot and pilots:
+        free = played_back(arguments)
+        expected = await forecasts(plan.jobs, pilots, settings.prices, played_back=free)
+    if settings.pilot or ended.early:
+        return ReproductionResult(ended=ended, forecast=expected)
+    tables = await asyncio.to_thread(write_tables, arguments, plan)
+    return ReproductionResult(ended=ended, tables=tuple(tables))
+
+
 def _by_folder(models: Sequence[str]) -> dict[str, str]:
     """The models by the names of their folders, which no two may share."""
     names: dict[str, str] = {}

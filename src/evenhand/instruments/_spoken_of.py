@@ -204,7 +204,7 @@ def said(report: Report, what: str) -> tuple[str, ...]:
     lines += [_WORDS("gap", **dict(zip(names, row[:5], strict=True))) for row in shown_rows[:4]]
     open_in = dict.fromkeys(str(row[0]) for row in group_rows if row[7] == NOT_KNOWN)
     if open_in:
-        lines.append(_WORDS("gap_open", families=", ".join(open_in), lost=_lost(level)))
+        lines.append(_WORDS("gap_open", attributes=", ".join(open_in), lost=_lost(level)))
     elif group_rows and not shown_rows:
         lines.append(_WORDS("no_gap"))
     return tuple(lines)

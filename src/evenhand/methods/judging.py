@@ -90,12 +90,12 @@ def _changes(item: Item, counterfactual: Counterfactual) -> list[tuple[str, Mapp
     """What is put in the place of what, with a name for it."""
     labels = _said(item)
     if counterfactual == "swap":
-        return [("as is", {}), *_swaps(item, labels)]
+        return [("as is", {}), *_counterfactuals(item, labels)]
     masked = ("masked", dict.fromkeys(labels, MASK))
     return [masked] if counterfactual == "blind" else [("as is", {}), masked]
 
 
-def _swaps(item: Item, labels: list[str]) -> list[tuple[str, Mapping[str, str]]]:
+def _counterfactuals(item: Item, labels: list[str]) -> list[tuple[str, Mapping[str, str]]]:
     if item.tags.get("phase") == "pair":
         return [("labels exchanged", _each_for_the_other(labels))]
     others = [words for words in _tag(item, "family_words").split("|") if words]

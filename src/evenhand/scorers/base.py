@@ -215,8 +215,16 @@ _BATCH = 256  # our choice: what is lost when a scorer answers with the wrong nu
 
 @dataclass(frozen=True, slots=True)
 class Batched:
+    """The outcome of each text, and the seconds that all took."""
+
     outcomes: list[Scores | Unscored]
     seconds: float
+
+    @property
+    def coverage(self) -> float:
+        """The share of texts with a score."""
+        scored = sum(isinstance(outcome, Scores) for outcome in self.outcomes)
+        return scored / len(self.outcomes)
 
     def values(self, attribute: str) -> list[float | None]:
         """A missing score is None, never 0."""
