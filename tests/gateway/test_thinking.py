@@ -4,8 +4,8 @@ it never leaves."""
 import asyncio
 import json
 import random
-from collections.abc import Iterable
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -16,6 +16,7 @@ from evenhand.gateway.wire.chat import Chat
 from evenhand.gateway.wire.completions import Completions
 from evenhand.gateway.wire.responses import Responses
 from evenhand.models.base import ModelRequest
+from evenhand.scorers.base import Scores, Unscored
 from gateway.answers import CITED
 from gateway.speaking import BAD, GOOD, Served, Speaker, gateway, team, upstream
 from gateway.streams import fed, parts, stream_of
@@ -64,7 +65,9 @@ async def test_thinking_whose_tag_was_in_the_prompt_is_not_checked_in_hold() -> 
         assert [await answered(served, stream) for stream in (False, True)] == [ANSWER] * 2
 
 
-async def test_a_window_ends_in_an_error_when_what_it_sent_turns_out_to_be_thinking() -> None:
+async def test_a_window_ends_in_an_error_when_what_it_sent_turns_out_to_be_thinking(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     screened = asyncio.Event()
 
     class Slow(Speaker):
@@ -78,14 +81,15 @@ async def test_a_window_ends_in_an_error_when_what_it_sent_turns_out_to_be_think
             await answer.write(b"data: [DONE]\n\n")
             return answer
 
-    class Heard(list[str]):
-        def __iadd__(self, texts: Iterable[str]) -> Self:
-            screened.set()
-            return super().__iadd__(texts)
-
     speaker = Slow(texts=("It is so. So be it.</think>They came.",))
     async with upstream(speaker) as address, gateway(address, policy("window")) as served:
-        served.screen.seen = Heard()
+        score = served.screen.score
+
+        async def scored(texts: Sequence[str]) -> list[Scores | Unscored]:
+            screened.set()
+            return await score(texts)
+
+        monkeypatch.setattr(served.screen, "score", scored)
         _, _, body = await served.ask(stream=True)
     assert "It is so. ".startswith(words(body))
     assert events(body)[-1]["error"]["code"] == "thinking_sent"
