@@ -229,9 +229,9 @@ def test_params_of_a_function_are_those_of_a_model_that_is_given_by_its_name(
     assert [(call["top_k"], call["min_p"]) for call in litellm.calls] == [(5, 0.1)] * 2
     record = json.loads((tmp_path / "run/run.json").read_text())
     assert record["cast"]["default"]["params"] == {"top_k": 5, "min_p": 0.1}
-    for others in ({}, {"params": {"top_k": 6}}):
+    for other in (None, {"top_k": 6}):
         with raises_naming(eh.UserError, "params"):
-            eh.mitigate(["Hello."], model=PLAIN, method="default", out=out, **others)
+            eh.mitigate(["Hello."], model=PLAIN, method="default", out=out, params=other)
     with raises_naming(eh.UserError, "--param"):
         eh.mitigate(["Hello."], out=f"{out}-2", method="default", replay=out, params={"top_k": 6})
     assert len(litellm.calls) == 2

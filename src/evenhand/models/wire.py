@@ -39,7 +39,7 @@ _NAMED = {
         r"['\"`]n['\"`]|\bn\b ?(?:=|>|must|should|is not)|multiple (?:choices|completions|outputs)"
         r"|only one (?:choice|completion)|num_choices",
     ),
-    "stop": re.compile(r"['\"`]stop['\"`]|\bstop sequences?\b", re.I),
+    "stop": re.compile(r"['\"`]stop['\"`]|\bstop[ _]sequences?\b", re.I),
     "temperature": re.compile(r"\btemperature\b", re.I),
 }
 
