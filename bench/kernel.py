@@ -10,21 +10,28 @@ One process is one core, so a ratio means something else on each side of a line:
 calls under way, and where in flight × 1.5 / latency is more than the kernel's calls/s at 0 ms, both
 sides wait for their own CPU and not for the endpoint. `--latency-ms` and `--concurrency` look
 there.
+
+`--against COMMIT` compares the kernel with that of another commit instead of with bare aiohttp:
+    python bench/kernel.py --against HEAD^ --latency-ms 0 --items 500 --rounds 5
 """
 
 import argparse
 import asyncio
 import gc
 import importlib.util
+import io
+import os
 import statistics
+import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from unittest import mock
 
 import aiohttp
@@ -33,12 +40,14 @@ import orjson
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).parents[1])  # not this folder, whose ray.py would hide Ray
 
+import evenhand
 from bench.upstream import MODEL, ROUGH_ITEM, Upstream
 from evenhand.agents import Cast
 from evenhand.methods import StarDTox
 from evenhand.models import Endpoint, wire
 from evenhand.runs.runners import JsonlFile, Progress, RunPlan, StopSignal, run
 
+ROOT = Path(__file__).parents[1]
 ROUGH_EVERY = 4  # every fourth item is revised once: 3.75 calls an item
 HEADERS = {"content-type": "application/json", "accept": "application/json"}  # as Endpoint's
 
@@ -343,6 +352,99 @@ def _cpu_ratio(kernel: Round, bare: Round) -> float:
     return (bare.cpu / bare.calls) / (kernel.cpu / kernel.calls)
 
 
+# -- against another commit ------------------------------------------------------------------------
+
+
+def play_rounds(url: str, items: int, concurrency: int) -> None:
+    """Run the kernel once for each line of the input, and print what it took: the child process of
+    `--against`."""
+    print(evenhand.__file__, flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "items.jsonl"
+        write_items(file, items)
+        for number, _ in enumerate(sys.stdin):
+            gc.collect()
+            wall, cpu = time.perf_counter(), time.process_time()
+            out = Path(folder) / f"run-{number}"
+            calls = asyncio.run(through_kernel(file, url, concurrency, out))
+            took = time.perf_counter() - wall, time.process_time() - cpu
+            print(calls, *took, flush=True)
+
+
+class Source:
+    """The kernel of one source tree, in a process of its own."""
+
+    def __init__(self, src: Path, setting: Setting, upstream: Upstream) -> None:
+        self._src = src
+        self._setting = setting
+        self._upstream = upstream
+
+    def __enter__(self) -> Self:
+        setting = self._setting
+        self._child = subprocess.Popen(
+            [sys.executable, __file__, "--play-rounds", self._upstream.url(setting.latency_ms),
+             "--items", str(setting.items), "--concurrency", str(setting.concurrency)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "PYTHONPATH": str(self._src)},
+        )  # fmt: skip
+        loaded = self._line()
+        assert Path(loaded).is_relative_to(self._src), f"{loaded} is not of {self._src}"
+        self.round()  # the first one warms up
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._child.communicate()
+
+    def round(self) -> Round:
+        assert self._child.stdin is not None
+        there = self._upstream.cpu_seconds()
+        self._child.stdin.write("\n")
+        self._child.stdin.flush()
+        calls, wall, cpu = self._line().split()
+        return Round(
+            items=self._setting.items,
+            calls=int(calls),
+            wall=float(wall),
+            cpu=float(cpu),
+            upstream_cpu=self._upstream.cpu_seconds() - there,
+        )
+
+    def _line(self) -> str:
+        assert self._child.stdout is not None
+        line = self._child.stdout.readline().strip()
+        assert line, "the process has ended"
+        return line
+
+
+def compare_commit(commit: str, setting: Setting, upstream: Upstream, rounds: int) -> float:
+    """The median over the rounds of items/s here by items/s at a commit. Which goes first changes
+    from round to round."""
+    command = ["git", "-C", str(ROOT), "archive", "--format=tar", commit, "src"]
+    archive = subprocess.run(command, check=True, capture_output=True).stdout
+    print(f"\n{setting.name}: here and {commit}, {setting.items} items of 3.75 calls")
+    pairs: list[tuple[Round, Round]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+            files.extractall(folder, filter="data")
+        with (
+            Source(ROOT / "src", setting, upstream) as here,
+            Source(Path(folder) / "src", setting, upstream) as there,
+        ):
+            for number in range(1, rounds + 1):
+                if number % 2:
+                    pair = here.round(), there.round()
+                else:
+                    pair = (there.round(), here.round())[::-1]
+                pairs.append(pair)
+                for name, side in zip(("here", "there"), pair, strict=True):
+                    print(f"  {number} {side.show(name)}")
+                print(f"    ratio {_ratio(*pair):.2f}, by CPU {_cpu_ratio(*pair):.2f}", flush=True)
+    ratio = statistics.median(_ratio(*pair) for pair in pairs)
+    by_cpu = statistics.median(_cpu_ratio(*pair) for pair in pairs)
+    print(f"  median ratio {ratio:.2f}, by CPU {by_cpu:.2f} (above 1: faster than {commit})")
+    return ratio
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7, help="pairs per setting, at least 5")
@@ -350,13 +452,23 @@ def main() -> None:
     parser.add_argument("--latency-ms", type=int, help="one setting of your own, with the next two")
     parser.add_argument("--concurrency", type=int, default=64)
     parser.add_argument("--items", type=int, default=3_000)
+    parser.add_argument("--against", metavar="COMMIT", help="compare with this commit's kernel")
+    parser.add_argument("--play-rounds", metavar="URL", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
+    if chosen.play_rounds:
+        play_rounds(chosen.play_rounds, chosen.items, chosen.concurrency)
+        return
     settings = SETTINGS
     if chosen.latency_ms is not None:
         name = f"kernel_{chosen.latency_ms}ms"
         settings = (Setting(name, chosen.latency_ms, chosen.concurrency, chosen.items, bar=0.0),)
     with Upstream() as upstream:
-        ratios = {s.name: compare(s, upstream, chosen.rounds, chosen.peers) for s in settings}
+        ratios = {
+            s.name: compare_commit(chosen.against, s, upstream, chosen.rounds)
+            if chosen.against
+            else compare(s, upstream, chosen.rounds, chosen.peers)
+            for s in settings
+        }
     print("RESULT", *(f"{name}={ratio:.2f}" for name, ratio in ratios.items()))
 
 

@@ -48,6 +48,7 @@ class Faults:
     refuses_all: str = ""  # why each batch is refused whole
     no_files_for: int = 0  # so many looks at a batch that is done show no files
     refuses_schema: bool = False  # JSON schemas get HTTP 400
+    refuses: str = ""  # a field that gets HTTP 400
     no_batches: bool = False  # the routes are not there
 
 
@@ -149,6 +150,9 @@ class Provider:
     def message(self, params: dict[str, Any]) -> dict[str, Any]:
         assert params["max_tokens"] > 0
         assert not {"seed", "n", "response_format", "stop"} & params.keys()
+        if self.faults.refuses in params:
+            words = f"`{self.faults.refuses}` is deprecated for this model."
+            return _errored("invalid_request_error", words)
         form = params.get("output_config", {}).get("format")
         schema = None
         if form is not None:

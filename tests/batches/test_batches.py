@@ -14,6 +14,7 @@ from aiohttp import web
 from errors import raises_naming
 from evenhand.core.errors import BatchFailed, UserError
 from evenhand.models.batch import BatchForm
+from evenhand.runs.store import RunReader
 
 from . import provider, worker
 from .conftest import Ran, Rows, paid, ran
@@ -89,6 +90,30 @@ def test_what_no_batch_answers_is_said_and_costs_nothing(
     assert len(failed) > 10
     assert all("not answered in 3 batches" in message for message in failed["message"])
     assert set(found.paid.values()) == {1}
+
+
+def test_a_field_that_lines_are_refused_for_is_left_out_of_the_next_batch(
+    by_batches: RunIt, direct: Rows, tmp_path: Path
+) -> None:
+    found = by_batches("anthropic", Faults(refuses="temperature"))
+    assert found.rows.equals(direct)
+    assert set(found.paid.values()) == {1}
+    sent = [any("temperature" in line["params"] for line in batch.lines)
+            for batch in found.provider.batches.values()]  # fmt: skip
+    assert sent.count(True) == 1
+    assert len(sent) > sent.index(True) + 1
+    adapted = RunReader(str(tmp_path / "run")).totals().adapted["logged"]
+    assert 0 < adapted["temperature"] < adapted["seed"]  # drafts ask for none
+
+
+def test_a_param_of_the_user_that_lines_are_refused_for_ends_the_items(tmp_path: Path) -> None:
+    def job(out: str, url: str) -> Job:
+        return Job(out=out, url=url, form="anthropic", items=10, params=(("top_k", 5),))
+
+    found = asyncio.run(ran(tmp_path, Faults(refuses="top_k"), job))
+    assert set(found.rows.results["reason"]) == {"model_refused"}
+    assert all("--param top_k" in message for message in found.rows.results["message"])
+    assert (len(found.provider.batches), found.paid.total()) == (1, 0)
 
 
 def test_a_batch_that_is_refused_whole_ends_the_run_with_the_reason(by_batches: RunIt) -> None:

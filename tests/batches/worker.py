@@ -33,6 +33,7 @@ class Job:
     nth: int = 1
     listed: float = 0.05
     batch: bool = True
+    params: tuple[tuple[str, Any], ...] = ()
     environment: tuple[tuple[str, str], ...] = ()  # of the process: it is not that of the test
 
 
@@ -41,7 +42,9 @@ def plan(job: Job, source: list[Item] | None = None) -> RunPlan:
     if job.form == "vllm":
         model = VllmFiles("logged")
     else:
-        model = Endpoint(job.url, model="logged", api_key=KEY, batch=job.form)
+        model = Endpoint(
+            job.url, model="logged", api_key=KEY, batch=job.form, params=dict(job.params)
+        )
     timing = BatchTiming(
         settle=QUICK.settle,
         first_look=QUICK.first_look,

@@ -72,6 +72,21 @@ async def test_a_setting_that_is_added_in_one_place_is_in_all_four(tmp_path: Pat
     assert record["settings"]["rounds"] == 5
 
 
+def test_params_are_the_same_typed_and_in_python() -> None:
+    typed: list[RunSettings] = []
+
+    def command(options: RunCommand) -> None:
+        typed.append(options.settings)
+
+    app = typer.Typer()
+    app.command()(with_run_options(command))
+    words = ["--param", "top_p=0.5", "--param", "seed=null", "--param", "effort=low"]
+    for args in (words, []):
+        typer.main.get_command(app)(["--out", "run", *args], standalone_mode=False)
+    params = {"top_p": 0.5, "seed": None, "effort": "low"}
+    assert typed == [settings_of({"out": "run", "params": params}), settings_of({"out": "run"})]
+
+
 def _alternatives(kind: Any) -> set[Any]:
     return set(get_args(kind)) if isinstance(kind, UnionType) else {kind}
 

@@ -86,6 +86,15 @@ async def test_texts_go_back_only_if_one_of_them_has_changed() -> None:
     assert [one.action for one in served.exchanges] == ["passed"]
 
 
+async def test_thinking_is_not_checked_and_does_not_go_back() -> None:
+    async with proxied() as (served, proxy):
+        await proxy.before("Describe a nurse.")
+        assert await proxy.behind("A plain text.") == {"action": "NONE"}
+        told = await proxy.behind(f"<think>They are {BAD}.</think>A plain text.")
+    assert told == {"action": "GUARDRAIL_INTERVENED", "texts": ["A plain text."]}
+    assert [one.action for one in served.exchanges] == ["passed", "passed"]
+
+
 async def test_an_answer_whose_question_was_not_seen_is_judged_alone_and_counted_apart() -> None:
     async with proxied() as (served, proxy):
         await proxy.before("Describe a nurse.")

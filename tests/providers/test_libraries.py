@@ -1,5 +1,6 @@
 """A model that a library asks is asked, counted and recorded as one at an endpoint."""
 
+import json
 import pickle
 import subprocess
 import sys
@@ -217,6 +218,31 @@ def test_a_run_is_recorded_resumed_and_replayed(litellm: ModuleType, tmp_path: P
     columns = ["item_id", "text"]
     same = [run.results().sort("item_id").select(columns) for run in (whole, again)]
     assert same[0].equals(same[1])
+
+
+def test_params_of_a_function_are_those_of_a_model_that_is_given_by_its_name(
+    litellm: ModuleType, tmp_path: Path
+) -> None:
+    out, params = str(tmp_path / "run"), {"top_k": 5, "extra_body": {"min_p": 0.1}}
+    eh.mitigate(["Hello."], model=PLAIN, method="default", out=out, params=params)
+    eh.answer("Hello.", model=PLAIN, method="default", params=params)
+    assert [(call["top_k"], call["min_p"]) for call in litellm.calls] == [(5, 0.1)] * 2
+    record = json.loads((tmp_path / "run/run.json").read_text())
+    assert record["cast"]["default"]["params"] == {"top_k": 5, "min_p": 0.1}
+    for other in (None, {"top_k": 6}):
+        with raises_naming(eh.UserError, "params"):
+            eh.mitigate(["Hello."], model=PLAIN, method="default", out=out, params=other)
+    with raises_naming(eh.UserError, "--param"):
+        eh.mitigate(["Hello."], out=f"{out}-2", method="default", replay=out, params={"top_k": 6})
+    assert len(litellm.calls) == 2
+
+
+def test_params_of_a_function_do_not_change_a_model_that_is_an_object(litellm: ModuleType) -> None:
+    with raises_naming(eh.UserError, "evenhand.Endpoint("):
+        eh.answer("Hello.", model=open_by_name(PLAIN), params={"top_k": 5})
+    with raises_naming(eh.UserError, "messages"):
+        eh.answer("Hello.", model=PLAIN, params={"messages": []})
+    assert not litellm.calls
 
 
 def test_a_run_stops_at_its_cap(litellm: ModuleType, tmp_path: Path) -> None:

@@ -24,6 +24,11 @@ from .server import MILD, TOXIC, Stub, listed, serving
 
 BEYOND: dict[str, Any] = {
     "lost": {"thinks": "reasoning_content", "needs": 10**6},
+    "onlyone": {
+        "refuses": [
+            {"field": "temperature", "message": "`temperature` and `top_p` cannot both be set."}
+        ]
+    },
     "grumbling": {"refuses": [{"field": "n", "unless": 1, "status": 500, "message": "boom"}]},
 }
 
@@ -143,10 +148,31 @@ def test_params_do_not_say_what_is_asked(name: str) -> None:
         Endpoint("http://127.0.0.1:1/v1", model="m", params={name: 1})
 
 
-async def test_an_error_about_a_param_of_the_user_says_so(url: str) -> None:
-    async with Endpoint(url, model="gpt5", params={"temperature": 0.5}) as model:
-        with raises_naming(ModelRefused, "--param"):
-            await model.complete(ModelRequest(messages=(Message("user", "hi"),)))
+@pytest.mark.parametrize(
+    ("name", "field", "params"),
+    [
+        ("gpt5", "temperature", {"temperature": 0.5}),
+        ("gpt5", "logprobs", {"logprobs": True}),
+        ("claude47", "top_p", {"extra_body": {"top_p": 0.9}}),
+    ],
+)
+async def test_a_refused_param_of_the_user_is_an_error_and_never_left_out(
+    name: str, field: str, params: dict[str, Any], url: str, stub: Stub
+) -> None:
+    async with Endpoint(url, model=name, params=params) as model:
+        request = ModelRequest(messages=(Message("user", "hi"),), temperature=0.0)
+        with raises_naming(ModelRefused, f"--param {field}"):
+            await model.complete(request)
+        assert field not in model.dialect.dropped
+    assert stub.bodies[-1][field] == params.get("extra_body", params)[field]
+
+
+async def test_a_default_of_ours_gives_way_to_a_param_of_the_user(url: str, stub: Stub) -> None:
+    async with Endpoint(url, model="onlyone", params={"top_p": 0.9}) as model:
+        request = ModelRequest(messages=(Message("user", "hi"),), temperature=0.0, seed=3)
+        reply = await model.complete(request)
+    assert reply.adapted == "temperature"
+    assert (stub.bodies[-1]["top_p"], stub.bodies[-1]["seed"]) == (0.9, 3)
 
 
 # -- what was learned ------------------------------------------------------------------------------

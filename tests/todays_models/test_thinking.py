@@ -1,13 +1,14 @@
 """What was thought is told apart from what was answered, however a server shows it."""
 
+import random
+
 import pytest
 
 from evenhand.core import Usage
 from evenhand.models import ModelReply, Sample, TokenLogprob
-from evenhand.models.thinking import apart, more_room, split, used_it_up
+from evenhand.models.thinking import Splitter, apart, joined, more_room, split, used_it_up
 
-
-@pytest.mark.parametrize(
+TEXTS = pytest.mark.parametrize(
     ("text", "thought", "answer"),
     [
         pytest.param("I think so.", "", "I think so.", id="none"),
@@ -30,10 +31,36 @@ from evenhand.models.thinking import apart, more_room, split, used_it_up
         pytest.param('{"x": "<think>a</think>b"}', "a", '{"x": "b"}', id="within-json"),
         pytest.param('{"x": "<think>a"}', "", '{"x": "<think>a"}', id="json-stays-json"),
         pytest.param('<think>{"x"</think>{"x": 1}', '{"x"', '{"x": 1}', id="json-behind"),
+        pytest.param("a <b> [c] <thin", "", "a <b> [c] <thin", id="a-tag-cut-off"),
     ],
 )  # fmt: skip
+
+
+@TEXTS
 def test_a_text_is_split(text: str, thought: str, answer: str) -> None:
     assert split(text) == (thought, answer)
+
+
+@TEXTS
+def test_a_text_in_pieces_is_split_as_the_whole_one(text: str, thought: str, answer: str) -> None:
+    rng = random.Random(text)
+    for size in (1, 2, 3, *(rng.randrange(1, 12) for _ in range(5))):
+        splitter, taken = Splitter(), ""
+        for at in range(0, len(text), size):
+            splitter.add(text[at : at + size])
+            taken += splitter.take()
+        splitter.end()
+        taken += splitter.take()
+        assert (joined(splitter.thinking), splitter.answer) == (thought, answer)
+        assert splitter.late or taken.rstrip() == answer.rstrip()
+
+
+def test_what_was_taken_and_turns_out_to_be_thinking_is_told() -> None:
+    splitter = Splitter()
+    splitter.add("One. Two.")
+    assert (splitter.take(), splitter.late) == ("One. Two.", False)
+    splitter.add("</think>Three.")
+    assert (splitter.take(), splitter.late) == ("Three.", True)
 
 
 def test_the_first_token_of_the_answer_is_not_that_of_the_thought() -> None:

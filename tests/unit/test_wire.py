@@ -128,6 +128,21 @@ def test_an_objection_to_the_way_of_asking_leads_to_another_way(
     assert Dialect().instead(status, words, request) == instead
 
 
+@pytest.mark.parametrize(
+    ("words", "request_with", "dropped"),
+    [
+        ("stop_sequences: Extra inputs are not permitted", {"stop": ("x",)}, "stop"),  # Anthropic's
+        ("`temperature` is deprecated for this model.", {"temperature": 0.0}, "temperature"),
+    ],
+)
+def test_a_field_is_known_by_the_name_that_a_provider_has_for_it(
+    words: str, request_with: dict[str, Any], dropped: str
+) -> None:
+    request = ModelRequest(messages=HELLO, **request_with)
+    assert Dialect().instead(400, words, request) == Dialect(dropped=frozenset({dropped}))
+    assert Dialect().instead(400, words, request, fixed=[dropped]) is None
+
+
 def test_the_length_field_that_an_endpoint_wants_is_used_on_chats_only() -> None:
     dialect = Dialect(length_field="max_completion_tokens")
     chat = sent(ModelRequest(messages=HELLO, max_tokens=5), dialect)

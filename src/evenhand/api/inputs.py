@@ -31,6 +31,7 @@ from evenhand.instruments import (
 from evenhand.methods import Method
 from evenhand.methods.build import build_method
 from evenhand.models.base import ChatModel
+from evenhand.models.endpoint import sendable_params
 from evenhand.models.libraries import library_of, open_by_name
 from evenhand.runs.runners import ItemList, Source
 from evenhand.runs.store import RunReader
@@ -42,29 +43,50 @@ Given = str | Path | Run | Report
 _ENDPOINT = 'evenhand.Endpoint("http://…/v1", model="gpt-4o")'
 
 
-def cast_of(model: Model | None, system: str | None = None) -> Cast:
-    """The cast that a model is, whose every role it then plays; with the system prompt of its
-    default model."""
+def cast_of(
+    model: Model | None, system: str | None = None, params: Mapping[str, Any] | None = None
+) -> Cast:
+    """The cast that a model is, whose every role it then plays.
+
+    Args:
+        model: A model, a cast of several, or a model's name.
+        system: A system prompt for the default model; None for none.
+        params: Further fields of every request to a model that is given by its name.
+
+    Returns:
+        The cast.
+    """
     if system is not None and not (isinstance(system, str) and system.strip()):
         raise UserError("system is empty: give the words of a system prompt, or leave it out")
-    if isinstance(model, Cast):
-        return model.with_system(system)
     if model is None:
         raise UserError(f"this asks a model: give model={_ENDPOINT}")
     if isinstance(model, str) and library_of(model):
-        return Cast(open_by_name(model)).with_system(system)
+        return Cast(open_by_name(model, params=params)).with_system(system)
+    if params:
+        raise UserError(
+            "params are for a model that is given by its name. Give them to the model itself: "
+            'evenhand.Endpoint("http://…/v1", model="…", params={…})'
+        )
+    if isinstance(model, Cast):
+        return model.with_system(system)
     if isinstance(model, str) or isclass(model) or not hasattr(model, "complete"):
         raise UserError(f"model is {_kind(model)}: give {_ENDPOINT}")
     return Cast(model).with_system(system)
 
 
-def cast_for(method: Method, model: Model, system: str | None) -> Cast:
+def cast_for(
+    method: Method,
+    model: Model,
+    system: str | None,
+    params: Mapping[str, Any] | None = None,
+) -> Cast:
     """Assign a model to the roles of a method.
 
     Args:
         method: The method whose agents are asked.
         model: A model, a cast of several, or a model's name.
         system: A system prompt for the default model; None for none.
+        params: Further fields of every request to a model that is given by its name.
 
     Returns:
         The cast.
@@ -72,16 +94,27 @@ def cast_for(method: Method, model: Model, system: str | None) -> Cast:
     Raises:
         UserError: If no agent of the method would get the system prompt.
     """
-    cast = cast_of(model, system)
+    cast = cast_of(model, system, params)
     if system is not None and not any(map(cast.system_for, method.agents())):
         raise UserError(f"nobody gets the system prompt: {method.name} asks no agent that writes")
     return cast
 
 
-def opener_of(model: Model | None, system: str | None = None) -> OpenCast:
-    """An opener of models that exist already. A run that asks nobody never calls it."""
+def opener_of(
+    model: Model | None, system: str | None = None, params: Mapping[str, Any] | None = None
+) -> OpenCast:
+    """An opener of models that exist already. A run that asks nobody never calls it.
+
+    Args:
+        model: A model, a cast of several, or a model's name.
+        system: A system prompt for the default model; None for none.
+        params: Further fields of every request to a model that is given by its name.
+
+    Returns:
+        The opener.
+    """
     # What is wrong with it is said before anything is read.
-    cast = None if model is None else cast_of(model, system)
+    cast = None if model is None else cast_of(model, system, params)
 
     async def opened(method: Method) -> Cast:
         del method
@@ -124,10 +157,11 @@ def request_of(
     return Request(
         source=source,
         method=method,
-        open_cast=opener_of(model, settings.system),
+        open_cast=opener_of(model, settings.system, settings.params),
         systems=_systems(model, settings.system),
         models_at_hand=model is not None,
         owns_models=isinstance(model, str),  # then nobody else has it
+        params={"default": sendable_params(settings.params)} if settings.params else {},
         ray_address=environment.ray_cluster() if settings.engine == "ray" else None,
         settings=settings,
     )

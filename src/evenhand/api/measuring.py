@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 from evenhand.agents import Conversation, Limits
 from evenhand.agents.conversation import declared_by
@@ -43,6 +43,7 @@ async def answer(
     model: Model,
     method: Method | str = "stardtox",
     system: str | None = None,
+    params: Mapping[str, Any] | None = None,
     limits: Limits | None = None,
     on_turn: Callable[[Turn], None] | None = None,
 ) -> TracedAnswer:
@@ -54,6 +55,8 @@ async def answer(
         method: How the prompt is answered: a method name or a `Method`.
         system: System prompt of the model under test. Agents that write get it before their own
             words.
+        params: Further fields of every request to a model that is given by its name. An `Endpoint`
+            takes its own.
         limits: Limits on calls, tokens and seconds.
         on_turn: Receives every model call as it is recorded.
 
@@ -77,7 +80,7 @@ async def answer(
             on_turn(turn)
 
     talk = Conversation(
-        inputs.cast_for(remedy, model, system),
+        inputs.cast_for(remedy, model, system, params),
         recorded,
         limits=limits,
         item_id=item.id,

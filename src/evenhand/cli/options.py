@@ -134,7 +134,7 @@ class RunCommand:
             self.model,
             prices=self.prices,
             system=system_prompt(self.settings.system),
-            params=further_params(self.settings.params or ()),
+            params=self.settings.params,
         )
 
     def request(
@@ -233,6 +233,7 @@ def _typed(typed: dict[str, Any], kind: type[RunSettings]) -> RunCommand:
     prices = typed.pop("prices", None)
     names = [entry.name for entry, _ in declared_in(kind)]
     settings = {name: typed.pop(name) for name in names if name in typed}
+    settings["params"] = further_params(settings.get("params") or ()) or None
     return RunCommand(settings=kind(**{"out": "", **settings}), prices=prices, **typed)
 
 

@@ -6,7 +6,7 @@ of `run.json` (`RunSettings.record`).
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Required, TypedDict
@@ -143,14 +143,13 @@ class RunSettings:
         metavar="TEXT|@FILE",
         recorded=False,  # the cast has it
     )
-    params: Sequence[str] | None = setting(
+    params: Mapping[str, Any] | None = setting(
         None,
         help="A further field of every request to the model under test, such as "
         "reasoning_effort=low. null leaves a field out. May be repeated.",
         flags=("--param",),
         metavar="NAME=VALUE",
         typed_as=list[str] | None,
-        in_python=False,  # there it is Endpoint(..., params={...})
         recorded=False,  # the cast has it
     )
 
@@ -187,6 +186,8 @@ class OptionalRunOptions(TypedDict, total=False):
         limits: Limits of an item on calls, tokens and seconds.
         max_tokens: The longest reply, in tokens. Default: 1024.
         system: System prompt of the model under test (docs/counterfactual.md).
+        params: Further fields of every request to a model that is given by its name. An `Endpoint`
+            takes its own.
     """
 
     prices: Prices | str | Path | None
@@ -205,6 +206,7 @@ class OptionalRunOptions(TypedDict, total=False):
     limits: Limits
     max_tokens: int | None
     system: str | None
+    params: Mapping[str, Any] | None
 
 
 class RunOptions(OptionalRunOptions):

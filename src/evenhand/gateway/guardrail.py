@@ -32,6 +32,7 @@ from evenhand.gateway.sending import PLAIN, Client
 from evenhand.gateway.verdicts import Action
 from evenhand.gateway.wire import ClientRequest, Refused, ToolArguments, ToolName, strict
 from evenhand.gateway.wire.chat import conversation
+from evenhand.models import thinking
 
 PATH = "/beta/litellm_basic_guardrail_api"
 UNCHANGED = orjson.dumps({"action": "NONE"})
@@ -48,7 +49,8 @@ class ProxyCall:
     id: str  # the hash of the proxy's own, of which the length is not bounded
     answered: bool  # a model has spoken; else it is about to be asked
     model: str
-    texts: tuple[str, ...]
+    sent: tuple[str, ...]  # the texts as they came
+    texts: tuple[str, ...]  # the same; of an answer without what was thought
     observed: tuple[str, ...]  # names and arguments of tool calls
     prompt: str
     context: str
@@ -56,7 +58,7 @@ class ProxyCall:
     @property
     def said(self) -> bytes:
         """What an answer says, as a key: equal for equal words and calls of tools."""
-        return hashlib.sha256(orjson.dumps([self.texts, self.observed])).digest()
+        return hashlib.sha256(orjson.dumps([self.sent, self.observed])).digest()
 
 
 def read(body: bytes) -> ProxyCall:
@@ -82,7 +84,8 @@ def read(body: bytes) -> ProxyCall:
         id=hashlib.sha256(name.encode()).hexdigest() if name else "",
         answered=answered,
         model=strict.field(raw, "model", str, ""),
-        texts=tuple(texts),
+        sent=tuple(texts),
+        texts=tuple(thinking.split(text)[1] if answered else text for text in texts),
         observed=tuple(_called(calls)),
         prompt=prompt or ("\n\n".join(texts) if not answered else ""),
         context=context,
@@ -104,7 +107,7 @@ def _called(calls: Sequence[Any]) -> Iterator[str]:
 
 def answer(call: ProxyCall, texts: Sequence[str]) -> bytes:
     """Give the texts back, all of them, if one has changed."""
-    if tuple(texts) == call.texts:
+    if tuple(texts) == call.sent:
         return UNCHANGED
     return orjson.dumps({"action": "GUARDRAIL_INTERVENED", "texts": list(texts)})
 

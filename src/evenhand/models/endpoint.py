@@ -66,6 +66,11 @@ _AT_ONCE = re.compile(
     r"(?:concurren\w*|parallel)[^.]{0,60}?\b(\d{1,4})\b|\b(\d{1,4}) (?:concurrent|parallel)", re.I
 )
 _NOT_TRIED = _FailedAttempt("not tried")
+# What a user set is never left out without a word.
+_REMOVE = (
+    "You set {0}, and it is refused: leave out --param {0}, or take it out of params in the config "
+    "or in Python."
+)
 
 
 class _AskOtherwise(Exception):
@@ -343,7 +348,8 @@ class RemoteModel(ABC):
         words = wire.error_text(body)
         message = self._redact.beginning(words, 300)
         # Of the whole: a gateway quotes the provider's words at the end of its own.
-        other = dialect.instead(status, words[:_MOST_READ], request, field=wire.error_field(body))
+        quoted, field = words[:_MOST_READ], wire.error_field(body)
+        other = dialect.instead(status, quoted, request, field=field, fixed=self._params)
         if other is not None:
             self._learn(dialect, other)
             raise _AskOtherwise
@@ -355,11 +361,28 @@ class RemoteModel(ABC):
                 wait=retry_after(headers),
                 overloaded=True if status in OVERLOAD_STATUSES else None,
             )
-        raise self.refusal(status, message)
+        raise self.refusal(status, message, param=self._refused_param(status, field, quoted))
 
-    def refusal(self, status: int, message: str) -> ModelRefused:
-        """Say that it refuses a request, and what can be done."""
-        advice = self._advice(status, message)
+    def _refused_param(self, status: int, field: str, words: str) -> str:
+        """Give the name of the user's param that an error is about; "" if it is about none."""
+        if status not in (400, 403, 422):
+            return ""
+        sent = [name for name, value in self._params.items() if value is not None]
+        named = (name for name in sent if re.search(rf"\b{re.escape(name)}\b", words))
+        return field if field in sent else next(named, "")
+
+    def refusal(self, status: int, message: str, *, param: str = "") -> ModelRefused:
+        """Say that it refuses a request, and what can be done.
+
+        Args:
+            status: The status of the answer.
+            message: The server's own words.
+            param: The param of the user that it is about; "" if it is about none.
+
+        Returns:
+            The error.
+        """
+        advice = _REMOVE.format(param) if param else self._advice(status, message)
         return ModelRefused(f"{self._url} answered HTTP {status}: {message}. {advice}")
 
     def know(self, adapted: Iterable[str]) -> None:
@@ -410,8 +433,6 @@ class RemoteModel(ABC):
 
     def _advice(self, status: int, message: str = "") -> str:
         match status:
-            case 400 | 422 if named := [name for name in self._params if name in message]:
-                return f"It is about {named[0]!r}, of your params or --param: change it there."
             case 400 | 422 if wire.is_about_length(message):
                 return "Ask for less: a shorter input, or a smaller --max-tokens."
             case 400 | 422:

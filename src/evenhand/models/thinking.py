@@ -11,12 +11,22 @@ from dataclasses import replace
 from evenhand.models.base import ModelReply, Sample, TokenLogprob
 
 # Tags as models write them: DeepSeek and Qwen, Mistral, Kimi, Cohere, gpt-oss.
-_TAG = re.compile(
-    r"(?P<open><(?:think|thinking|thought|seed:think)>|\[THINK\]|◁think▷|<\|START_THINKING\|>"
-    r"|<\|channel\|>analysis<\|message\|>)"
-    r"|</(?:think|thinking|thought|seed:think)>|\[/THINK\]|◁/think▷|<\|END_THINKING\|>"
-    r"|(?:<\|end\|><\|start\|>assistant)?<\|channel\|>final<\|message\|>"
+_NAMES = ("think", "thinking", "thought", "seed:think")
+_OPENING = (
+    *(f"<{name}>" for name in _NAMES),
+    *("[THINK]", "◁think▷", "<|START_THINKING|>", "<|channel|>analysis<|message|>"),
 )
+_FINAL = "<|channel|>final<|message|>"
+_CLOSING = (
+    *(f"</{name}>" for name in _NAMES),
+    *("[/THINK]", "◁/think▷", "<|END_THINKING|>", f"<|end|><|start|>assistant{_FINAL}", _FINAL),
+)
+_TAGS = (*_OPENING, *_CLOSING)
+_LONGEST = max(map(len, _TAGS))
+_TAG = re.compile(
+    f"(?P<open>{'|'.join(map(re.escape, _OPENING))})|{'|'.join(map(re.escape, _CLOSING))}"
+)
+_BEGINNING = re.compile(r"[<\[◁]")
 
 
 def may_be_in(text: str) -> bool:
@@ -31,48 +41,109 @@ def split(text: str) -> tuple[str, str]:
     reply has the closing one alone. Inside a JSON object only whole blocks are taken out: the rest
     of it must stay JSON.
     """
-    reader = _Reader(text)
-    for tag in _TAG.finditer(text):
-        reader.take(tag)
-    return reader.end()
+    splitter = Splitter()
+    splitter.add(text)
+    splitter.end()
+    if not splitter.thinking:
+        return "", text
+    return joined(splitter.thinking), splitter.answer
 
 
-class _Reader:
-    """The state between two tags of a text."""
+class Splitter:
+    """It splits a text that comes in pieces, which may be cut within a tag.
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._is_json = text.lstrip()[:1] == "{"
+    >>> splitter = Splitter()
+    >>> splitter.add("<thi"), splitter.add("nk>Hm.</think>Yes. <")
+    (None, None)
+    >>> splitter.take()
+    'Yes. '
+    """
+
+    def __init__(self) -> None:
+        self.thinking: list[str] = []
+        self.late = False  # a part of the answer was taken that turned out to be thinking
         self._answer: list[str] = []
-        self._thinking: list[str] = []
-        self._start = self._depth = 0
-        self._closed: re.Match[str] | None = None  # the last closing tag of an open block
+        self._taken = 0  # pieces of that
+        self._block: list[str] = []  # what is open, with its tag
+        self._depth = 0
+        self._closed: int | None = None  # the place in the block of its last closing tag
+        self._tail = ""  # may be the beginning of a tag
+        self._is_json: bool | None = None  # None: nothing but blanks so far
+        self._ended = False
 
-    def take(self, tag: re.Match[str]) -> None:
+    @property
+    def answer(self) -> str:
+        """The answer so far."""
+        answer = "".join(self._answer)
+        return answer.strip() if self.thinking else answer
+
+    def add(self, piece: str) -> None:
+        """Read the next piece."""
+        text, start = self._tail + piece, 0
+        for tag in _TAG.finditer(text):
+            self._say(text[start : tag.start()])
+            self._read_tag(tag)
+            start = tag.end()
+        end = _unfinished(text, start)
+        self._say(text[start:end])
+        self._tail = text[end:]
+
+    def end(self) -> None:
+        """Read what the end of the text leaves open."""
+        self._say(self._tail)
+        if self._depth and self._closed is not None:  # a tag was only mentioned: the last ends it
+            self.thinking.append("".join(self._block[1 : self._closed]))
+            self._answer += self._block[self._closed + 1 :]
+        elif self._depth and self._is_json:
+            self._answer += self._block
+        elif self._depth:
+            self.thinking.append("".join(self._block[1:]))
+        self._tail, self._block, self._depth, self._ended = "", [], 0, True
+
+    def take(self) -> str:
+        """Give what is new of the answer. Blanks at its beginning wait: thinking may follow."""
+        words = "".join(self._answer[self._taken :])
+        if not self._taken and not self._ended and not words.strip():
+            return ""
+        words = words.lstrip() if self.thinking and not self._taken else words
+        self._taken = len(self._answer)
+        return words
+
+    def _say(self, words: str) -> None:
+        if not words:
+            return
+        (self._block if self._depth else self._answer).append(words)
+        if self._is_json is None and (first := words.lstrip()[:1]):
+            self._is_json = first == "{"
+
+    def _read_tag(self, tag: re.Match[str]) -> None:
+        self._is_json = bool(self._is_json)
         if tag["open"] is not None:
             if self._depth == 0:
-                self._answer.append(self._text[self._start : tag.start()])
-                self._start, self._closed = tag.end(), None
+                self._block, self._closed = [], None
             self._depth += 1
-        elif self._depth > 0:
-            self._depth, self._closed = self._depth - 1, tag
-            if self._depth == 0:
-                self._thinking.append(self._text[self._start : tag.start()])
-                self._start = tag.end()
-        elif not self._is_json:  # the block began in the prompt
-            self._thinking.append("".join([*self._answer, self._text[self._start : tag.start()]]))
-            self._answer, self._start = [], tag.end()
+            self._block.append(tag[0])
+        elif self._depth > 1:
+            self._depth, self._closed = self._depth - 1, len(self._block)
+            self._block.append(tag[0])
+        elif self._depth == 1:
+            self.thinking.append("".join(self._block[1:]))
+            self._depth = 0
+        elif self._is_json:
+            self._answer.append(tag[0])
+        else:  # the block began in the prompt
+            self.late = self.late or self._taken > 0
+            self.thinking.append("".join(self._answer))
+            self._answer, self._taken = [], 0
 
-    def end(self) -> tuple[str, str]:
-        if self._depth and self._closed is not None:  # a tag was only mentioned: the last ends it
-            self._thinking.append(self._text[self._start : self._closed.start()])
-            self._start, self._depth = self._closed.end(), 0
-        if self._depth and self._is_json:
-            return "", self._text
-        (self._thinking if self._depth else self._answer).append(self._text[self._start :])
-        if not self._thinking:
-            return "", self._text
-        return joined(self._thinking), "".join(self._answer).strip()
+
+def _unfinished(text: str, start: int) -> int:
+    """Give the place of a tag that the text's end cuts off; its length if there is none."""
+    for match in _BEGINNING.finditer(text, max(start, len(text) - _LONGEST)):
+        rest = text[match.start() :]
+        if any(tag.startswith(rest) for tag in _TAGS):
+            return match.start()
+    return len(text)
 
 
 def used_it_up(reply: ModelReply) -> bool:

@@ -5,7 +5,7 @@ What differs between servers that speak it is listed in docs/endpoints.md.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -25,6 +25,7 @@ _SYSTEM_WORDS = re.compile(
     re.I,
 )
 _STREAM_WORDS = re.compile(r"only supports? (?:the )?stream|stream\w* (?:mode )?is required", re.I)
+_TOGETHER_WORDS = re.compile(r"\bboth\b|\btogether\b|\bonly one of\b", re.I)
 # A value that is too large says nothing of the field.
 _LENGTH_WORDS = re.compile(
     r"context (?:length|window)|too (?:large|long|many tokens)|maximum", re.I
@@ -38,7 +39,7 @@ _NAMED = {
         r"['\"`]n['\"`]|\bn\b ?(?:=|>|must|should|is not)|multiple (?:choices|completions|outputs)"
         r"|only one (?:choice|completion)|num_choices",
     ),
-    "stop": re.compile(r"['\"`]stop['\"`]|\bstop sequences?\b", re.I),
+    "stop": re.compile(r"['\"`]stop['\"`]|\bstop[ _]sequences?\b", re.I),
     "temperature": re.compile(r"\btemperature\b", re.I),
 }
 
@@ -79,7 +80,13 @@ class Dialect:
     streams: bool = False  # it answers streamed requests only
 
     def instead(
-        self, status: int, message: str, request: ModelRequest, *, field: str = ""
+        self,
+        status: int,
+        message: str,
+        request: ModelRequest,
+        *,
+        field: str = "",
+        fixed: Collection[str] = (),
     ) -> "Dialect | None":
         """Choose another dialect for an endpoint that objects to this one.
 
@@ -88,19 +95,21 @@ class Dialect:
             message: The server's own words.
             request: What was asked.
             field: The field that the server names, if it names one.
+            fixed: The fields that the user set, which are never changed.
 
         Returns:
             The other dialect; None if the objection is about something else.
         """
-        if status == 403 and _NAMED["logprobs"].search(message):
+        if status == 403 and "logprobs" not in fixed and _NAMED["logprobs"].search(message):
             return self._without("logprobs", request)
-        if status not in _FORM_STATUSES:
-            return None
         words = f"{field} {message}"
+        of_user = field in fixed and not _TOGETHER_WORDS.search(words)
+        if status not in _FORM_STATUSES or of_user:
+            return None
         other = None
         if status in (400, 422):
             other = self._with_length(words, field, request)
-            other = other or self._without_named(words, field, request)
+            other = other or self._without_named(words, field, request, fixed)
         return other or self._with_system(words, request) or self._with_form(words, request)
 
     def _with_length(self, words: str, field: str, request: ModelRequest) -> "Dialect | None":
@@ -112,14 +121,21 @@ class Dialect:
             return replace(self, length_field="max_completion_tokens")
         return None
 
-    def _without_named(self, words: str, field: str, request: ModelRequest) -> "Dialect | None":
+    def _without_named(
+        self, words: str, field: str, request: ModelRequest, fixed: Collection[str]
+    ) -> "Dialect | None":
         """Leave out the field that the server names, or else the first that its words name."""
-        if field in _NAMED:
+        if field in _NAMED and field not in fixed:
             return self._without(field, request)
         if is_about_length(words):
             return None
-        named = (name for name, found in _NAMED.items() if found.search(words))
-        others = (self._without(name, request) for name in named)
+        places = {name: place.start() for name, found in _NAMED.items()
+                  if (place := found.search(words))}  # fmt: skip
+        if not places:
+            return None
+        if min(places, key=places.__getitem__) in fixed and not _TOGETHER_WORDS.search(words):
+            return None
+        others = (self._without(name, request) for name in places if name not in fixed)
         return next((other for other in others if other is not None), None)
 
     def _with_form(self, words: str, request: ModelRequest) -> "Dialect | None":

@@ -220,7 +220,7 @@ class ChatReply(ChoicesReply):
 
     def _cites_old_text(self, choice: StreamedChoice, text: str) -> bool:
         ends = max((cited["end_index"] for cited in choice.citations), default=0)
-        return text != choice.said or ends > len(text)
+        return text != choice.sent or ends > len(text)
 
     def _opening(self, choice: StreamedChoice) -> Iterator[dict[str, Any]]:
         first: dict[str, Any] = {"role": "assistant"}

@@ -14,7 +14,14 @@ from typing import Any
 import orjson
 
 from evenhand.gateway import sse
-from evenhand.gateway.wire import ClientRequest, ExchangeOutcome, MalformedReply, strict
+from evenhand.gateway.wire import (
+    ClientRequest,
+    ExchangeOutcome,
+    MalformedReply,
+    Refused,
+    strict,
+)
+from evenhand.models.thinking import Splitter
 
 # How a choice may end. Words of some servers, such as "abort" or "error", are unknown.
 _FINISHES = {
@@ -23,6 +30,10 @@ _FINISHES = {
 }
 _LONGEST_TOKEN = 128  # our choice: the longest in use are runs of blanks
 _JOINER = "\u200d"
+_THINKING_SENT = (
+    "what was sent so far is what the model thought: its thinking began without a tag. Let the "
+    "server of the model split thinking off, or use the mode hold"
+)
 Tokens = list[dict[str, Any]] | None  # with their log-probabilities
 
 
@@ -42,6 +53,7 @@ class StreamedChoice:
 
     index: int
     text: list[str] | None = None  # in the upstream's pieces; None if there was never one
+    words: Splitter = field(default_factory=Splitter)  # the same, its thinking apart
     refusal: list[str] | None = None
     tools: dict[int, Tool] = field(default_factory=dict)
     function: Tool | None = None  # the older form of a call
@@ -52,6 +64,12 @@ class StreamedChoice:
 
     @property
     def said(self) -> str:
+        """The answer, without what was thought before it."""
+        return self.words.answer
+
+    @property
+    def sent(self) -> str:
+        """The text as the upstream sent it."""
         return "".join(self.text or ())
 
     def add(self, text: str) -> None:
@@ -59,6 +77,7 @@ class StreamedChoice:
         self.text = self.text if self.text is not None else []
         if text:
             self.text.append(text)
+            self.words.add(text)
             self.heard += 1
 
 
@@ -77,7 +96,6 @@ class ChoicesReply(ABC):
         self._model = request.model
         self._usage: dict[str, Any] | None = None
         self._done = self._opened = False
-        self._taken = 0  # pieces of text
         self.left_out: set[str] = set()
 
     def read(self, body: bytes) -> None:
@@ -155,11 +173,11 @@ class ChoicesReply(ABC):
         return "".join(choice.said for choice in self._choices.values())
 
     def new_words(self) -> str:
-        """What the only choice has said since this was called last."""
-        pieces = [piece for choice in self._choices.values() for piece in choice.text or ()]
-        new = "".join(pieces[self._taken :])
-        self._taken = len(pieces)
-        return new
+        """What the only choice has said since this was called last. Raises `Refused` if what went
+        out before turns out to be thinking."""
+        if any(choice.words.late for choice in self._choices.values()):
+            raise Refused(502, "thinking_sent", _THINKING_SENT)
+        return "".join(choice.words.take() for choice in self._choices.values())
 
     def window(self, text: str) -> Iterator[bytes]:
         """Events with words of the only choice, which has not ended yet."""
@@ -258,6 +276,9 @@ class ChoicesReply(ABC):
             if finish is None or choice.finish not in (None, finish):
                 raise MalformedReply("a choice ended in a way that we do not know")
             choice.finish = finish
+            choice.words.end()
+        if choice.words.thinking:
+            strict.leave(self.left_out, "choices.thinking")
 
     def _first_fields(self, kind: str) -> dict[str, Any]:
         default = {"id": "unnamed", "created": 0, "model": self._model}
@@ -268,7 +289,7 @@ class ChoicesReply(ABC):
         if not choice.tokens:
             return None
         spelt = "".join(entry["token"] for entry in choice.tokens)
-        if choice.said and spelt == choice.said == final[choice.index]:
+        if choice.said and spelt == choice.sent == final[choice.index]:
             return choice.tokens
         strict.leave(self.left_out, "choices.logprobs")
         return None

@@ -18,6 +18,7 @@ from evenhand.gateway.wire import (
 )
 from evenhand.gateway.wire.chat import conversation, json_schema, spoken
 from evenhand.gateway.wire.choices import cut, told
+from evenhand.models import thinking
 
 _MOST_PARTS = 128  # our choice
 _STATUSES = ("completed", "incomplete")
@@ -29,6 +30,7 @@ class ContentPart:
 
     kind: str  # output_text or refusal, as its events are called
     text: str
+    sent: str  # the text as the upstream sent it, with what was thought
     citations: list[dict[str, Any]] = field(default_factory=list)
     pieces: int = 1  # in how many the upstream sent it
 
@@ -68,7 +70,7 @@ class OutputMessage:
 
     @property
     def words(self) -> tuple[str, ...]:
-        return tuple(part.text for part in self.parts)
+        return tuple(part.sent for part in self.parts)
 
     @property
     def observed(self) -> list[str]:
@@ -168,13 +170,18 @@ def _part_of(raw: Any, left_out: set[str]) -> ContentPart:
     match part.get("type"):
         case "refusal":
             strict.only(part, ("type", "refusal"), left_out, "output.content.")
-            return ContentPart("refusal", strict.a(str, part.get("refusal"), "a refusal"))
+            refusal = strict.a(str, part.get("refusal"), "a refusal")
+            return ContentPart("refusal", refusal, refusal)
         case "output_text":
             strict.only(part, ("type", "text", "annotations"), left_out, "output.content.")
-            text = strict.a(str, part.get("text"), "a text")
-            return ContentPart(
-                "output_text", text, _citations(part.get("annotations"), text, left_out)
-            )
+            sent = strict.a(str, part.get("text"), "a text")
+            text = thinking.split(sent)[1] if thinking.may_be_in(sent) else sent
+            if text != sent:
+                strict.leave(left_out, "output.content.thinking")
+                cited = []  # citations point into a text by numbers: into the one that was sent
+            else:
+                cited = _citations(part.get("annotations"), text, left_out)
+            return ContentPart("output_text", text, sent, cited)
         case _:
             raise MalformedReply("a part of a message is of a kind that we do not know")
 
