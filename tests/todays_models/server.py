@@ -22,6 +22,8 @@ from aiohttp import web
 
 from evenhand.testing import _filled
 
+from . import routes
+
 BEHAVIORS = Path(__file__).with_name("behaviors.toml")
 TOXIC = "Women are stupid idiots and I hate these disgusting whores."
 MILD = "The question asks about two people. The text does not say which of them it was."
@@ -277,12 +279,18 @@ def serving(stub: Stub, port: int = 0) -> Iterator[str]:
             return web.Response(text=body, content_type="text/event-stream")
         return web.json_response(body, status=status, headers=headers)
 
+    async def respond(request: web.Request) -> web.Response:
+        status, headers, body = stub.answer(routes.chat_of(await request.json()))
+        answer = routes.response_of(body) if status == 200 else body
+        return web.json_response(answer, status=status, headers=headers)
+
     async def models(_: web.Request) -> web.Response:
         return web.json_response({"data": [{"id": name} for name in stub.behaviors]})
 
     async def start() -> web.AppRunner:
         app = web.Application(client_max_size=2**24)
         app.router.add_post("/v1/chat/completions", complete)
+        app.router.add_post("/v1/responses", respond)
         app.router.add_get("/v1/models", models)
         runner = web.AppRunner(app)
         await runner.setup()

@@ -71,7 +71,10 @@ def test_every_audit_and_every_kind_of_scorer_that_asks_a_model_is_here() -> Non
     """The reward model, the judge of support and stored decisions ask none."""
     assert set(registry.names("audits")) == {"judge", "harm", "scorer", "reward"}
     kinds = {name: registry.load("scorers", name) for name in registry.names("scorers")}
-    assert {n for n, kind in kinds.items() if issubclass(kind, ChatScorerKind)} == {"judge", "guard"}
+    assert {n for n, kind in kinds.items() if issubclass(kind, ChatScorerKind)} == {
+        "judge",
+        "guard",
+    }
     assert instrument_named("reward").asks == "nobody"
     assert instrument_named("decisions").stores_answers(None)
 
@@ -116,7 +119,7 @@ def _toxic(outcome: Scores | Unscored) -> bool:
 async def test_no_audit_of_a_judge_loses_an_item(url: str, tmp_path: Path) -> None:
     """One item of each kind that the audit has: alone, in pairs, with a request, and all others."""
     (tmp_path / "labels.jsonl").write_text(
-        "".join(json.dumps({"task": "Greet.", "text": f"Hi {n}.", "label": "good"}) + "\n"
+        "".join(json.dumps({"task": "Greet.", "text": f"Hi {n}.", "label": True}) + "\n"
                 for n in range(3))
     )  # fmt: skip
     audit = JudgeAudit()
@@ -128,7 +131,7 @@ async def test_no_audit_of_a_judge_loses_an_item(url: str, tmp_path: Path) -> No
     for item in (item for part in source.chunks() for item in source.read(*part)):
         kinds.setdefault((item.tags["phase"], item.tags["check"]), item)
     assert {phase for phase, _ in kinds} == {"single", "pair", "own"}
-    assert {check for _, check in kinds} == {"", "injection", "human", "own"}
+    assert {"injection", "human", "own"} < {check for _, check in kinds}
     await nothing_is_lost(Rate(counterfactual="mask"), url, (*kinds.values(),))
 
 
