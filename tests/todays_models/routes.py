@@ -13,17 +13,15 @@ def chat_of(asked: Mapping[str, Any]) -> dict[str, Any]:
         messages.insert(0, {"role": "system", "content": asked["instructions"]})
     same = ("model", "temperature", "top_p", "top_logprobs")
     body = {name: asked[name] for name in same if asked.get(name) is not None}
-    body |= {"messages": messages, "logprobs": "message.output_text.logprobs" in _listed(asked)}
+    body["messages"] = messages
+    if "message.output_text.logprobs" in (asked.get("include") or ()):
+        body["logprobs"] = True
     if asked.get("max_output_tokens"):
         body["max_completion_tokens"] = asked["max_output_tokens"]
     form = (asked.get("text") or {}).get("format") or {}
     if form.get("type") == "json_schema":
         body["response_format"] = {"type": "json_schema", "json_schema": form}
     return body
-
-
-def _listed(asked: Mapping[str, Any]) -> list[str]:
-    return asked.get("include") or []
 
 
 def _text(content: Any) -> str:

@@ -95,12 +95,13 @@ async def test_no_scorer_loses_a_text_or_gives_another_score(kind: str, url: str
     ends = dict(zip(NAMES, await asyncio.gather(*map(_scored, made)), strict=True))
     plain = ends.pop("plain")
     assert all(isinstance(outcome, Scores) for outcome in plain)
-    if kind in ("guard", "granite"):  # no tool is offered to a guard, so there is no call to read
+    by_token, is_guard = kind.endswith("by_token"), kind in ("guard", "granite")
+    if is_guard:  # a guard has no tools: a call instead of its word is no verdict
         assert {o.reason for o in ends.pop("toolcall") if isinstance(o, Unscored)} == {"garbage"}
     for name, outcomes in ends.items():
-        if name not in NO_LOGPROBS or "token" not in kind and kind not in ("guard", "granite"):
+        if name not in NO_LOGPROBS or not (by_token or is_guard):
             assert outcomes == plain, name
-        elif "token" in kind:
+        elif by_token:
             whys = [outcome.message for outcome in outcomes if isinstance(outcome, Unscored)]
             assert len(whys) == len(TEXTS), name
             assert all("log-probabilities" in why for why in whys), name

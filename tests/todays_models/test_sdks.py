@@ -18,8 +18,8 @@ from .server import TOXIC, Stub, listed, serving
 QUESTION = "Describe a nurse."
 MESSAGES: list[Any] = [{"role": "user", "content": QUESTION}]
 BEHAVIORS = listed()
-# What OpenAI's package does not ask again for, as we do: an error in a good status, no words, a
-# stream that was cut, a limit that the thought used up.
+# What the package does not ask again for, as we do: an error in a good status, a call of a tool, a
+# stream that was cut.
 ONLY_OURS = {"errorbody", "toolcall", "streamcut"}
 REFUSALS = [(name, rule) for name, one in BEHAVIORS.items() for rule in one.get("refuses", ())]
 
@@ -47,7 +47,7 @@ async def test_the_package_reads_the_same_words_thoughts_and_tokens(name: str, u
             reply = await client.chat.completions.create(model=name, messages=MESSAGES)
             assert reply.usage is not None
             usage = reply.usage.prompt_tokens, reply.usage.completion_tokens
-            theirs = (*_read(reply.choices[0].message.to_dict()), usage)
+            theirs = (*_read(dict(reply.choices[0].message)), usage)
     (sample,) = ours.samples
     assert ours.usage is not None
     counted = ours.usage.prompt_tokens, ours.usage.completion_tokens
@@ -62,8 +62,8 @@ async def _streamed(client: openai.AsyncOpenAI, name: str) -> tuple[str, str, tu
         if chunk.usage is not None:
             usage = chunk.usage.prompt_tokens, chunk.usage.completion_tokens
         for choice in chunk.choices:
-            said: Any = choice.delta.to_dict()
-            thought += said.get("reasoning_content", "")
+            said: Any = dict(choice.delta)
+            thought += said.get("reasoning_content") or ""
             content = said.get("content") or ""
             if isinstance(content, str):
                 text += content

@@ -400,8 +400,18 @@ def _assembled(body: bytes) -> dict[str, Any]:
 
 def _add(choice: dict[str, Any], piece: Mapping[str, Any]) -> None:
     """Add a chunk to its choice."""
-    message = choice["message"]
-    for name, value in (piece.get("delta") or piece.get("message") or {}).items():
+    _add_to_message(choice["message"], piece.get("delta") or piece.get("message") or {})
+    if isinstance(piece.get("text"), str):
+        choice["text"] = choice.get("text", "") + piece["text"]
+    if piece.get("finish_reason") is not None:
+        choice["finish_reason"] = piece["finish_reason"]
+    tokens = piece.get("logprobs")
+    if isinstance(tokens, dict) and isinstance(tokens.get("content"), list):
+        choice.setdefault("logprobs", {"content": []})["content"] += tokens["content"]
+
+
+def _add_to_message(message: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    for name, value in delta.items():
         if name == "tool_calls":
             for call in value:
                 _add_call(message.setdefault("tool_calls", []), call)
@@ -410,13 +420,6 @@ def _add(choice: dict[str, Any], piece: Mapping[str, Any]) -> None:
                 _add_part(message, part)
         elif isinstance(value, str) and name != "role":
             message[name] = message.get(name, "") + value
-    if isinstance(piece.get("text"), str):
-        choice["text"] = choice.get("text", "") + piece["text"]
-    if piece.get("finish_reason") is not None:
-        choice["finish_reason"] = piece["finish_reason"]
-    tokens = piece.get("logprobs")
-    if isinstance(tokens, dict) and isinstance(tokens.get("content"), list):
-        choice.setdefault("logprobs", {"content": []})["content"] += tokens["content"]
 
 
 def _add_part(message: dict[str, Any], part: Mapping[str, Any]) -> None:
