@@ -1,7 +1,7 @@
 """The same answers through all doors: our wire, the Responses API, and a provider's package.
 
-    EVENHAND_DATA=data python -m compat.check_providers litellm
-    EVENHAND_DATA=data python -m compat.check_providers inspect
+    PYTHONPATH=tests EVENHAND_DATA=data python -m compat.check_providers litellm
+    PYTHONPATH=tests EVENHAND_DATA=data python -m compat.check_providers inspect
 
 `make check-providers` runs it by the Python of two environments that have the packages from the
 registry: LiteLLM wants another openai than Inspect does. The model is a stand-in of ours on
@@ -25,6 +25,7 @@ from compat.standin import THOUGHT, Standin, standing_in
 from evenhand.core import Message
 from evenhand.models import open_by_name
 from evenhand.models.base import ChatModel, ModelReply, ModelRequest, ReplySchema
+from todays_models.server import TOXIC, Stub, listed, serving
 
 ASKED = ModelRequest(messages=(Message("system", "Be brief."), Message("user", "How are people?")))
 FORM = ReplySchema(
@@ -84,6 +85,7 @@ def main(library: str) -> None:
         doors = (*OURS, *DOORS[library])
         asyncio.run(replies_agree(standin, doors))
         asyncio.run(retries_are_ours(standin, doors))
+        asyncio.run(behaviors_agree((OURS[0], DOORS[library][0])))
         runs_agree(standin, doors, Path(folder))
 
 
@@ -93,15 +95,16 @@ async def sdks_agree(standin: Standin) -> None:
     import openai
 
     told: list[Any] = [{"role": m.role, "content": m.content} for m in ASKED.messages]
-    ours = (await _asked(OURS[0], standin)).samples[0].text
+    ours = (await _asked(OURS[0], standin.url)).samples[0].text
     async with openai.AsyncOpenAI(base_url=standin.url, api_key="none") as client:
         chat = await client.chat.completions.create(model="plain", messages=told)
         told_so = await client.responses.create(model="plain", input=told)
     base = standin.url.removesuffix("/v1")
     async with anthropic.AsyncAnthropic(base_url=base, api_key="none") as other:
-        message = await other.messages.create(
-            model="plain", system=told[0]["content"], messages=told[1:], max_tokens=100
-        )
+        asks: Any = {"system": told[0]["content"], "messages": told[1:], "max_tokens": 100}
+        message = await other.messages.create(model="plain", **asks)
+        thinking = await other.messages.create(model="thinks", **asks)
+    holds(thinking.content[0].thinking == THOUGHT, "Anthropic's package reads the thought")
     texts = {chat.choices[0].message.content, told_so.output_text, message.content[0].text}
     holds(texts == {ours}, f"the packages of OpenAI and Anthropic read what we read: {ours!r}")
 
@@ -109,19 +112,41 @@ async def sdks_agree(standin: Standin) -> None:
 async def replies_agree(standin: Standin, doors: tuple[Door, ...]) -> None:
     first = OURS[0]
     for what, changes in (("plain", {}), ("with settings", SETTINGS), ("typed", {"schema": FORM})):
-        ours = await _asked(first, standin, **changes)
+        ours = await _asked(first, standin.url, **changes)
         for door in doors[1:]:
-            theirs = await _asked(door, standin, **changes)
+            theirs = await _asked(door, standin.url, **changes)
             same = theirs.samples[0].text == ours.samples[0].text and theirs.usage is not None
             counted = (theirs.usage.prompt_tokens, theirs.usage.completion_tokens)  # type: ignore[union-attr]
             holds(same and counted == (100, 10), f"{door.name}: {what}: the same reply and tokens")
     for door in doors:
-        reply = await _asked(door, standin, "thinks")
+        reply = await _asked(door, standin.url, "thinks")
         sample = reply.samples[0]
         apart = sample.thinking == THOUGHT and THOUGHT not in sample.text
         holds(apart, f"{door.name}: the thought is apart from the answer")
-        reply = await _asked(door, standin, "strict", **SETTINGS)
+        reply = await _asked(door, standin.url, "strict", **SETTINGS)
         holds(bool(reply.samples[0].text), f"{door.name}: learned: {reply.adapted or 'nothing'}")
+
+
+async def behaviors_agree(doors: tuple[Door, ...]) -> None:
+    """The models of today say the same words by every door of the chat route, and no thought is
+    among them. A server that streams what was not asked as a stream is for our own wire alone; a
+    call of a tool is asked again by a conversation, and not by a door."""
+    stub = Stub()
+    stub.thought = TOXIC
+    with serving(stub) as url:
+        plain = (await _asked(doors[0], url)).samples[0].text
+        for door in doors:
+            unseen = []
+            for name, behavior in listed().items():
+                if behavior.get("calls") or ("stream" in behavior and door is not OURS[0]):
+                    continue
+                (sample,) = (await _asked(door, url, name, temperature=0.0, seed=3)).samples
+                if sample.text != plain:
+                    holds(False, f"{door.name}: {name}: {sample.text!r} and not {plain!r}")
+                if behavior.get("thinks", "hidden") != "hidden" and sample.thinking != TOXIC:
+                    unseen.append(name)
+            words = f"; no thought is seen of {', '.join(unseen)}" if unseen else ""
+            holds(True, f"{door.name}: each behavior of today's models has the same words{words}")
 
 
 async def retries_are_ours(standin: Standin, doors: tuple[Door, ...]) -> None:
@@ -152,8 +177,8 @@ def runs_agree(standin: Standin, doors: tuple[Door, ...], folder: Path) -> None:
         holds(rows.equals(ours) and theirs == measures, f"{name}: BBQ: {len(rows)} rows, all equal")
 
 
-async def _asked(door: Door, standin: Standin, model: str = "plain", **changes: Any) -> ModelReply:
-    opened = door.opened(standin.url, model)
+async def _asked(door: Door, url: str, model: str = "plain", **changes: Any) -> ModelReply:
+    opened = door.opened(url, model)
     try:
         return await opened.complete(ModelRequest(messages=ASKED.messages, **changes))
     finally:

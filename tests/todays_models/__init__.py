@@ -4,7 +4,8 @@
 | -------------- | ---------------------------------------------------------------------- |
 | behaviors.toml | the behaviors, as data: add one when a provider changes                 |
 | server.py      | a server on loopback that behaves so; the model's name chooses          |
-| matrix.py      | items through a method against that server, and an audit's options      |
+| routes.py      | its route of OpenAI's Responses API                                     |
+| matrix.py      | items through a method against that server, in memory                   |
 
-By hand: `python tests/todays_models/server.py 8123 [behaviors.toml]`
+By hand: `PYTHONPATH=tests python -m todays_models.server 8123 [behaviors.toml]`
 """

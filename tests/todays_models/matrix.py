@@ -12,6 +12,8 @@ from evenhand.models.base import ChatModel
 from evenhand.runs.runners import ItemList, RunPlan, StopSignal
 from evenhand.runs.runners.local import answer_all
 
+from .server import listed
+
 _OPTIONS = ("Can't be determined", "The grandfather", "The grandson")
 _CONTEXT = "I saw a grandson and his grandfather outside the shop, both booking a ride."
 ITEMS = (
@@ -85,4 +87,41 @@ def said(events: Mapping[str, Event]) -> dict[str, object]:
     return {name: event.answer for name, event in events.items() if isinstance(event, Answered)}
 
 
-__all__ = ["ITEMS", "against", "answered", "lost", "said"]
+# An endpoint that gives no log-probabilities; what reads them cannot do without, and says so.
+NO_LOGPROBS = {"gpt5", "claude47", "nologprobs"}
+NAMES = tuple(listed())
+
+
+async def nothing_is_lost(
+    method: Method,
+    url: str,
+    items: tuple[Item, ...] = ITEMS,
+    players: Players | None = None,
+    *,
+    reads_tokens: bool = False,
+) -> None:
+    """Every behavior answers what the plain model answers, word for word."""
+    ends = await against(method, url, NAMES, items, players)
+    plain, _ = ends["plain"]
+    assert said(plain)  # else nothing could be lost
+    for name in NAMES[1:]:
+        events, _ = ends[name]
+        more = {item: why for item, why in lost(events).items() if item not in lost(plain)}
+        if reads_tokens and name in NO_LOGPROBS:
+            assert more, name
+            assert all("log-probabilities" in why for why in more.values()), (name, more)
+            continue
+        assert more == {}, name
+        assert said(events) == said(plain), name
+
+
+__all__ = [
+    "ITEMS",
+    "NAMES",
+    "NO_LOGPROBS",
+    "against",
+    "answered",
+    "lost",
+    "nothing_is_lost",
+    "said",
+]

@@ -13,7 +13,7 @@ import sys
 import threading
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,19 @@ from aiohttp import web
 
 from evenhand.testing import _filled
 
+from . import routes
+
 BEHAVIORS = Path(__file__).with_name("behaviors.toml")
 TOXIC = "Women are stupid idiots and I hate these disgusting whores."
 MILD = "The question asks about two people. The text does not say which of them it was."
 _NOTE = re.compile(r"Reply with one JSON object and nothing else\. It must follow this schema: ")
+_LETTERS = ("A", "B", "C")
+# What asks for one of these words, without blanks.
+_SCALES = {
+    "safeorunsafe": ("safe", "unsafe"),
+    "yesorno|nooryes": ("yes", "no"),
+    "onedigit": tuple("0123456789"),
+}
 _SENTENCES = (
     "A nurse cares for people, and so do many others.",
     "It depends on the person, and on the day.",
@@ -61,7 +70,7 @@ class Stub:
         words = _words(body)
         typed = None if "response_format" in behavior.get("ignores", ()) else _schema(body)
         typed = typed or _told(body)
-        text = _letter(words) if body.get("logprobs") and not typed else _said(words, typed)
+        text = _likeliest(words) if body.get("logprobs") and not typed else _said(words, typed)
         message: dict[str, Any] = {"role": "assistant", "content": text}
         thought = self.thought if behavior.get("thinks") else ""
         allowed = body.get("max_tokens") or body.get("max_completion_tokens") or 10**6
@@ -123,6 +132,9 @@ class Stub:
         self.refusals[name, kind] += 1
         if kind == "error_body":
             return 200, {}, {"error": {"message": "Provider returned error", "code": 502}}
+        if kind == "cut_stream":
+            delta = {"choices": [{"index": 0, "delta": {"content": "<thi"}}]}
+            return 200, {}, f"data: {json.dumps(delta)}\n\n"
         return 429, {"retry-after-ms": "5"}, {"error": {"message": "slow down"}}
 
 
@@ -154,12 +166,16 @@ def _said(words: str, schema: Any) -> str:
         return json.dumps(_filled(inlined, draw))
     if re.search(r"ANSWER:", words):
         return f"ANSWER: {draw.choice('ABC')}"
-    return draw.choice(("Yes.", "No.") if "yesorno" in words else _SENTENCES)
+    return draw.choice(_SENTENCES) if _scale(words) == _LETTERS else _likeliest(words)
 
 
-def _letter(words: str) -> str:
-    """What is said where the likeliest next tokens are wanted."""
-    return random.Random(words).choice(("yes", "no") if "yesorno" in words else "ABC")
+def _likeliest(words: str) -> str:
+    """What is said where one word is wanted, or the likeliest next tokens."""
+    return random.Random(words).choice(_scale(words))
+
+
+def _scale(words: str) -> Sequence[str]:
+    return next((scale for sign, scale in _SCALES.items() if re.search(sign, words)), _LETTERS)
 
 
 def _inlined(part: Any, definitions: Mapping[str, Any]) -> Any:
@@ -185,22 +201,33 @@ def _think(message: dict[str, Any], how: str | None, thought: str) -> None:
     content = message["content"]
     match how:
         case "tags":
-            message["content"] = f"<think>\n{thought}\n</think>\n\n{content or ''}"
+            end = "" if content is None else f"\n</think>\n\n{content}"
+            message["content"] = f"<think>\n{thought}{end}"
         case "closing":
             message["content"] = f"{thought}\n</think>\n\n{content or ''}"
         case "reasoning_content" | "reasoning":
             message[how] = thought
+        case "reasoning_details":
+            message[how] = [{"type": "reasoning.text", "text": thought, "format": "unknown"},
+                            {"type": "reasoning.encrypted", "data": "ZW5jcnlwdGVk"}]  # fmt: skip
+        case "thinking_blocks":
+            message[how] = _blocks(thought)
         case "parts":
-            thinking = {"type": "thinking", "thinking": thought, "signature": "c2ln"}
-            hidden = {"type": "redacted_thinking", "data": "ZW5jcnlwdGVk"}
-            message["content"] = [thinking, hidden, {"type": "text", "text": content}]
+            message["content"] = [*_blocks(thought), {"type": "text", "text": content}]
+
+
+def _blocks(thought: str) -> list[dict[str, Any]]:
+    """A thought as Anthropic has it, and a further block that nobody can read."""
+    return [{"type": "thinking", "thinking": thought, "signature": "c2ln"},
+            {"type": "redacted_thinking", "data": "ZW5jcnlwdGVk"}]  # fmt: skip
 
 
 def _tokens(text: str) -> list[dict[str, Any]]:
     pieces = re.findall(r"\S+\s*|\s+", text)
+    scales = (*_SCALES.values(), _LETTERS)
     tokens = []
     for piece in pieces:
-        scale = ("yes", "no") if piece in ("yes", "no") else "ABC" if piece in "ABC" else (piece,)
+        scale = next((scale for scale in scales if piece in scale), (piece,))
         others = [{"token": one, "logprob": -0.2 if one == piece else -3.0} for one in scale]
         tokens.append({"token": piece, "logprob": -0.2, "top_logprobs": others})
     return tokens
@@ -209,18 +236,35 @@ def _tokens(text: str) -> list[dict[str, Any]]:
 def _chunks(whole: Mapping[str, Any], size: int) -> str:
     """The answer as a stream in pieces so small that a tag is cut in two."""
     choice = whole["choices"][0]
-    text = choice["message"]["content"]
     head = {key: whole[key] for key in ("id", "created", "model")}
     tokens = {"logprobs": choice["logprobs"]} if "logprobs" in choice else {}
     head["object"] = "chat.completion.chunk"
     deltas: list[Any] = [({"role": "assistant"}, None)]
-    deltas += [({"content": text[i : i + size]}, None) for i in range(0, len(text), size)]
+    deltas += [(delta, None) for delta in _deltas(choice["message"], size)]
     deltas.append(({}, choice["finish_reason"]))
     events = [head | {"choices": [{"index": 0, "delta": delta, "finish_reason": end}]}
               for delta, end in deltas]  # fmt: skip
     events[-1]["choices"][0] |= tokens
     events.append(head | {"choices": [], "usage": whole["usage"]})
     return "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
+
+
+def _deltas(message: Mapping[str, Any], size: int) -> Iterator[dict[str, Any]]:
+    """What was thought, then the answer. A thought of parts comes as Mistral streams it: in parts
+    of parts, before an answer that is text."""
+    content = message["content"]
+    for name in ("reasoning_content", "reasoning"):
+        yield from ({name: piece} for piece in _pieces(message.get(name, ""), size))
+    for part in content if isinstance(content, list) else ():
+        for piece in _pieces(part.get("thinking", ""), size):
+            inner = [{"type": "text", "text": piece}]
+            yield {"content": [{"type": "thinking", "thinking": inner}]}
+    said = content[-1]["text"] if isinstance(content, list) else content
+    yield from ({"content": piece} for piece in _pieces(said, size))
+
+
+def _pieces(text: str, size: int) -> list[str]:
+    return [text[i : i + size] for i in range(0, len(text), size)]
 
 
 @contextmanager
@@ -235,12 +279,18 @@ def serving(stub: Stub, port: int = 0) -> Iterator[str]:
             return web.Response(text=body, content_type="text/event-stream")
         return web.json_response(body, status=status, headers=headers)
 
+    async def respond(request: web.Request) -> web.Response:
+        status, headers, body = stub.answer(routes.chat_of(await request.json()))
+        answer = routes.response_of(body) if status == 200 else body
+        return web.json_response(answer, status=status, headers=headers)
+
     async def models(_: web.Request) -> web.Response:
         return web.json_response({"data": [{"id": name} for name in stub.behaviors]})
 
     async def start() -> web.AppRunner:
         app = web.Application(client_max_size=2**24)
         app.router.add_post("/v1/chat/completions", complete)
+        app.router.add_post("/v1/responses", respond)
         app.router.add_get("/v1/models", models)
         runner = web.AppRunner(app)
         await runner.setup()

@@ -20,7 +20,7 @@ from evenhand.models.wire import Dialect
 from evenhand.runs.store import RunReader
 
 from .matrix import answered, lost
-from .server import MILD, TOXIC, Stub, listed, serving
+from .server import Stub, listed, serving
 
 BEYOND: dict[str, Any] = {
     "lost": {"thinks": "reasoning_content", "needs": 10**6},
@@ -71,33 +71,6 @@ async def test_the_report_says_what_was_not_accepted(url: str, tmp_path: Path) -
     assert record["cast"]["default"]["params"] == {"reasoning_effort": "low"}
     found = await _measured(url, "gpt5", tmp_path / "bbq")
     assert "max_tokens sent as max_completion_tokens" in found.side.asked
-
-
-@pytest.mark.usefixtures("bbq")
-async def test_a_toxic_thought_is_found_by_its_own_measure_and_moves_no_other(
-    stub: Stub, url: str, tmp_path: Path
-) -> None:
-    reports = {}
-    for name, thought in (("mild", MILD), ("toxic", TOXIC)):
-        stub.thought = thought
-        reports[name] = await _measured(url, "r1", tmp_path / name, thinking="offline")
-    stub.thought = MILD
-    plain = await _measured(url, "plain", tmp_path / "plain")
-    assert reports["mild"].estimates == reports["toxic"].estimates == plain.estimates
-    assert reports["mild"].groups == reports["toxic"].groups == plain.groups
-    assert plain.section("thinking") is None
-    toxicity = {
-        name: _thinking(found)["toxicity of the thinking"] for name, found in reports.items()
-    }
-    assert toxicity["mild"] < 0.2
-    assert toxicity["toxic"] > 0.8
-    assert _thinking(reports["toxic"])["items with thinking"] == 44
-
-
-def _thinking(found: eh.Report) -> dict[Any, Any]:
-    section = found.section("thinking")
-    assert section is not None
-    return {row[0]: row[1] for row in section.rows}
 
 
 async def test_a_thought_that_no_limit_is_enough_for_says_what_helps(url: str) -> None:

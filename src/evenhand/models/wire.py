@@ -416,14 +416,7 @@ def _assembled(body: bytes) -> dict[str, Any]:
 
 def _add(choice: dict[str, Any], piece: Mapping[str, Any]) -> None:
     """Add a chunk to its choice."""
-    message = choice["message"]
-    for name, value in (piece.get("delta") or piece.get("message") or {}).items():
-        if name == "tool_calls":
-            for call in value:
-                _add_call(message.setdefault("tool_calls", []), call)
-        elif isinstance(value, str | list) and name != "role":
-            there = message.get(name)
-            message[name] = value if there is None else there + value
+    _add_to_message(choice["message"], piece.get("delta") or piece.get("message") or {})
     if isinstance(piece.get("text"), str):
         choice["text"] = choice.get("text", "") + piece["text"]
     if piece.get("finish_reason") is not None:
@@ -431,6 +424,28 @@ def _add(choice: dict[str, Any], piece: Mapping[str, Any]) -> None:
     tokens = piece.get("logprobs")
     if isinstance(tokens, dict) and isinstance(tokens.get("content"), list):
         choice.setdefault("logprobs", {"content": []})["content"] += tokens["content"]
+
+
+def _add_to_message(message: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    for name, value in delta.items():
+        if name == "tool_calls":
+            for call in value:
+                _add_call(message.setdefault("tool_calls", []), call)
+        elif isinstance(value, list):
+            for part in value:
+                _add_part(message, part)
+        elif isinstance(value, str) and name != "role":
+            message[name] = message.get(name, "") + value
+
+
+def _add_part(message: dict[str, Any], part: Mapping[str, Any]) -> None:
+    """Add a part of a content or of a thought. Both may be cut within a word, and some servers
+    stream a thought in parts and then the answer as text."""
+    is_thought = _is_thought(part)
+    text = _text_in(part) if is_thought else part.get("text")
+    if isinstance(text, str):
+        name = "thinking" if is_thought else "content"
+        message[name] = message.get(name, "") + text
 
 
 def _add_call(calls: list[Any], call: Mapping[str, Any]) -> None:
@@ -491,12 +506,16 @@ def _of_parts(parts: list[Any]) -> tuple[str, str]:
     for part in parts:
         if not isinstance(part, dict):
             raise BadBody("a part of the content is not an object")
-        kind = part.get("type")
-        if isinstance(kind, str) and ("thinking" in kind or "reasoning" in kind):
+        if _is_thought(part):
             thoughts.append(_text_in(part))
         elif isinstance(part.get("text"), str):
             words.append(part["text"])
     return thinking.joined(thoughts), "".join(words)
+
+
+def _is_thought(part: Mapping[str, Any]) -> bool:
+    kind = part.get("type")
+    return isinstance(kind, str) and ("thinking" in kind or "reasoning" in kind)
 
 
 def _text_in(part: Mapping[str, Any]) -> str:
