@@ -1,4 +1,4 @@
-"""The simulations, small; the large ones are in docs/validation.md (`bench/simulated/swaps.py`)."""
+"""The simulations, small; design/simulations.md has the large ones (`bench/simulated/swaps.py`)."""
 
 import numpy as np
 import polars as pl

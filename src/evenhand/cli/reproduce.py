@@ -60,8 +60,8 @@ def page(
 ) -> None:
     """Print every table of a paper as Markdown, with our numbers where they were run.
 
-    Without a paper, print an overview of all papers: the status of each table, and the tables
-    that hold numbers of ours.
+    Without a paper, print an overview of all papers: the status of each table, and the short
+    tables that hold numbers of ours.
 
     Example: evenhand dev reproduce page stardtox --tables docs/reproduced
     """

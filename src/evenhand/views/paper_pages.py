@@ -1,6 +1,7 @@
 """The tables of papers as Markdown: the page of one paper, and the overview of all."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,8 @@ from evenhand.findings.papers import PAPERS, Paper, Table, paper_named
 from evenhand.findings.reproduction import Reproduction, catalogue, in_words, reproduction
 from evenhand.views import markdown, page_of
 from evenhand.views.blocks import GAP, Block, Grid
+
+_MOST_ROWS = 8  # of a table on the page of all papers; a paper's own page has the longer ones
 
 
 def paper_page(paper: Paper, tables: Path | None) -> str:
@@ -21,7 +24,7 @@ def paper_page(paper: Paper, tables: Path | None) -> str:
         f"# {paper.called}: the paper's tables and ours",
         f"{paper.authors}: *{paper.title}*",
         f"Columns that begin with ours are ours; the others are copied from the paper. `evenhand "
-        f"reproduce {paper.name} TABLE --dry-run` says what a table asks; without `--dry-run` the "
+        f"dev reproduce {paper.name} TABLE --dry-run` says what a table asks; without `--dry-run` the "
         "command runs it.",
     ]
     for name in paper.order:
@@ -32,44 +35,70 @@ def paper_page(paper: Paper, tables: Path | None) -> str:
 
 
 def papers_page(tables: Path) -> str:
-    """Give the part of the documentation on all papers as Markdown: one row per table or figure
-    that holds results, and below it the tables with numbers of ours.
+    """Give the part of the documentation on all papers as Markdown: which tables and figures were
+    run, which can be run and which cannot, and the short tables with numbers of ours.
 
     Args:
         tables: A folder with PAPER-TABLE.json of the tables that were run.
     """
-    parts = []
-    for paper in map(paper_named, PAPERS):
-        rows, shown, without = [], [], []
-        for entry in catalogue([paper.name]).entries:
-            if not entry.result:
-                without.append(entry.where.partition(",")[0])
-                continue
-            ran = tables / f"{paper.name}-{entry.table}.json"
-            status = "can be run; not run"
-            if ran.is_file():
-                reproduced = Reproduction.from_json(ran.read_bytes())
-                shown.append(_our_rows(reproduced))
-                status = "run, below"
-            elif not entry.runnable:
-                status = f"cannot be run: {entry.reason}"
-            elif (table := paper.table(entry.table)) and table.elsewhere:
-                status = "run with other settings: [results](results.md)"
-            where = entry.where.partition(",")[0]
-            rows.append(f"| {where} | {entry.title} | `{entry.table}` | {status} |")
-        parts += [
-            f"## {paper.called}",
-            f"{paper.authors}: *{paper.title}*",
-            "| in the paper | what it shows | recipe | status |\n| --- | --- | --- | --- |\n"
-            + "\n".join(rows),
-            f"No results to reproduce: {', '.join(without)}." if without else "",
-            *shown,
-        ]
+    parts = [part for name in PAPERS for part in _overview(paper_named(name), tables)]
     return re.sub(r"\n{3,}", "\n\n", "\n\n".join(part.strip() for part in parts)) + "\n"
 
 
+def _overview(paper: Paper, tables: Path) -> list[str]:
+    """Give a paper's part of the page on all papers."""
+    rows, reproductions, not_run, without_result = [], [], [], []
+    impossible: dict[str, list[str]] = {}
+    for entry in catalogue([paper.name]).entries:
+        where = entry.where.partition(",")[0]
+        reproduced = _recorded(tables, paper.name, entry.table)
+        table = paper.table(entry.table)
+        row = f"| {where} | {entry.title} | `{entry.table}` |"
+        if not entry.result:
+            without_result.append(where)
+        elif reproduced is not None:
+            status = "below" if _our_rows(reproduced) else f"`dev reproduce page {paper.name}`"
+            rows.append(f"{row} run, {status} |")
+            reproductions.append(reproduced)
+        elif not entry.runnable:
+            impossible.setdefault(entry.reason, []).append(where)
+        elif table and table.elsewhere:
+            rows.append(f"{row} run with other settings: [results](results.md) |")
+        else:
+            not_run.append(f"{where} (`{entry.table}`)")
+    head = "| in the paper | what it shows | recipe | status |\n| --- | --- | --- | --- |\n"
+    return [
+        f"## {paper.called}",
+        f"{paper.authors}: *{paper.title}*",
+        head + "\n".join(rows) if rows else "",
+        f"Can be run, not run here: {', '.join(not_run)}." if not_run else "",
+        *(f"Cannot be run: {', '.join(where)}. {why}" for why, where in impossible.items()),
+        f"No results to reproduce: {', '.join(without_result)}." if without_result else "",
+        *_short_tables(reproductions),
+    ]
+
+
+def _short_tables(reproductions: Sequence[Reproduction]) -> list[str]:
+    """Give the short tables of a paper, each with the differences that no table before it has."""
+    parts: list[str] = []
+    stated: set[str] = set()
+    for reproduced in reproductions:
+        if table := _our_rows(reproduced):
+            label = "Further differences:" if stated else "Differences from the paper:"
+            differences = [f"- {text}" for text in reproduced.differs if text not in stated]
+            stated.update(reproduced.differs)
+            parts += [table, label if differences else "", "\n".join(differences)]
+    return parts
+
+
+def _recorded(tables: Path, paper: str, table: str) -> Reproduction | None:
+    file = tables / f"{paper}-{table}.json"
+    return Reproduction.from_json(file.read_bytes()) if file.is_file() else None
+
+
 def _our_rows(reproduced: Reproduction) -> str:
-    """Give a table as Markdown, without the columns and rows that hold no number of ours."""
+    """Give a table as Markdown, without the columns and rows that hold no number of ours; an empty
+    text if it is long."""
     shown: list[Block] = []
     for column, grid in enumerate(
         block for block in page_of(reproduced) if isinstance(block, Grid)
@@ -80,10 +109,11 @@ def _our_rows(reproduced: Reproduction) -> str:
             for row, values in zip(grid.rows, zip(*cells, strict=True), strict=True)
             if any(cell.value is not None for cell in values)
         )
+        if len(rows) > _MOST_ROWS:
+            return ""
         shown += [replace(grid, rows=rows), GAP] if rows else []
     heading = f"### {reproduced.where.partition(',')[0]}: {reproduced.title}"
-    differs = "\n".join(f"- {text}" for text in reproduced.differs)
-    return f"{heading}\n\n{markdown.render(shown)}\n\nDifferences from the paper:\n\n{differs}"
+    return f"{heading}\n\n{markdown.render(shown)}"
 
 
 def _weights(paper: Paper) -> list[str]:
@@ -120,7 +150,5 @@ def _table(paper: Paper, table: Table, tables: Path | None) -> list[str]:
 
 
 def _ran(paper: Paper, table: Table, tables: Path | None) -> Reproduction:
-    file = None if tables is None else tables / f"{paper.name}-{table.name}.json"
-    if file is not None and file.is_file():
-        return Reproduction.from_json(file.read_bytes())
-    return reproduction(paper, table, "small", {}, {}, ())
+    recorded = None if tables is None else _recorded(tables, paper.name, table.name)
+    return recorded or reproduction(paper, table, "small", {}, {}, ())

@@ -204,8 +204,8 @@ def _told_apart(identities: Iterable[str], custom: Mapping[str, Any] | None) -> 
 
 
 # What opens the gate: our choice, the default audit. From 60 bases on an effect at the margin
-# passes in at most 5 of 100 audits, also where it is large and rare (docs/validation.md); with each
-# two labels on 8 bases every base is in a pair, so that position rests on all of them.
+# passes in at most 5 of 100 audits, also where it is large and rare (design/simulations.md). With
+# each two labels on 8 bases every base is in a pair, so that position rests on all of them.
 _USUAL = JudgeDesign()
 NEEDED = Scope(
     scenarios=OURS,

@@ -290,7 +290,7 @@ def _checked(result: EstimatedEffect, seed: int, draws: int) -> EstimatedEffect:
 
 # Our choice, in points of ten: how far a label is taken to move the mean mark of a base that was
 # not met. All eight marks of the base would have to move by three. By simulation
-# (docs/validation.md) an effect at the margin then passes in at most 5% of audits of 60 bases,
+# (design/simulations.md) an effect at the margin then passes in at most 5% of audits of 60 bases,
 # also where it is large and rare; the ten that the scale allows could not be ruled out by all
 # 63 bases that there are.
 LARGEST_SHIFT = 3.0
