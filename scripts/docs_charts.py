@@ -6,7 +6,6 @@ from pathlib import Path
 
 from evenhand.findings.audit import audit_of
 from evenhand.findings.comparison import compare
-from evenhand.findings.frontier import FrontierArm, frontier
 from evenhand.findings.report import report
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.judge.instrument import JudgeAudit
@@ -14,16 +13,6 @@ from evenhand.runs.store import RunReader
 from evenhand.views.charts import charts_of
 
 KEPT = Path(__file__).parents[1] / "tests/same_numbers/kept"
-# A method, its run, and the vote with as many calls that it is held against.
-ARMS = (
-    ("default", "default", None),
-    ("fairness", "fairness", None),
-    ("self_consistency", "self_consistency-3", None),
-    ("cot", "cot", "self_consistency:calls=1"),
-    ("self_debias_reprompting", "self_debias_reprompting", "self_consistency:calls=2"),
-    ("self_consistency:calls=1", "self_consistency-1", None),
-    ("self_consistency:calls=2", "self_consistency-2", None),
-)
 
 
 def _bbq(name: str) -> RunReader:
@@ -31,14 +20,14 @@ def _bbq(name: str) -> RunReader:
 
 
 def main(folder: Path) -> None:
-    """Write some charts of four findings."""
-    compared = compare(Bbq(), _bbq("default"), _bbq("fairness"))
-    arms = [FrontierArm(name=name, run=_bbq(run), equal_calls=vote) for name, run, vote in ARMS]
+    """Write a chart each of three findings.
+
+    Args:
+        folder: Where the images go.
+    """
     wanted = {
         "by_category": report(Bbq(), _bbq("always_stereotyped")),
-        "slope_category": compared,
-        "pairs": compared,
-        "frontier": frontier(Bbq(), arms, calls=3),
+        "pairs": compare(Bbq(), _bbq("default"), _bbq("fairness")),
         "labels": audit_of(report(JudgeAudit(), RunReader(KEPT / "judge/leaning"))),
     }
     for name, finding in wanted.items():

@@ -5,7 +5,7 @@
 base_url = "http://127.0.0.1:8080/v1"
 model = "smollm2"
 system = "You are the assistant of a shop."   # see docs/counterfactual.md
-params = { reasoning_effort = "low" }   # further fields of every request, see docs/endpoints.md
+params = { reasoning_effort = "low" }   # further fields of every request, see docs/connect.md
 
 [models.judge]
 base_url = "https://gateway.example/v1"

@@ -1,7 +1,7 @@
 """The OpenAI wire format: our request becomes its JSON, its JSON becomes our reply. This module
 does no I/O.
 
-What differs between servers that speak it is listed in docs/endpoints.md.
+What differs between servers that speak it is listed in design/wire.md.
 """
 
 import re
