@@ -23,9 +23,9 @@ def paper_page(paper: Paper, tables: Path | None) -> str:
     parts = [
         f"# {paper.called}: the paper's tables and ours",
         f"{paper.authors}: *{paper.title}*",
-        f"Columns that begin with ours are ours; the others are copied from the paper. `evenhand "
-        f"dev reproduce {paper.name} TABLE --dry-run` says what a table asks; without `--dry-run` the "
-        "command runs it.",
+        "Columns that begin with ours are ours; the others are copied from the paper. "
+        f"`evenhand dev reproduce {paper.name} TABLE --dry-run` says what a table asks; without "
+        "`--dry-run` the command runs it.",
     ]
     for name in paper.order:
         table = paper.table(name)
