@@ -81,6 +81,8 @@ class Stub:
             finish = "tool_calls" if not message["content"] else "stop"
         if cut:
             message["content"], finish, spent = None, "length", allowed
+        if behavior.get("blanks") and message["content"]:
+            message["content"] = f"\n\n{message['content']}"
         _think(message, behavior.get("thinks"), thought)
         usage: dict[str, Any] = {"prompt_tokens": 100, "completion_tokens": spent,
                                  "total_tokens": 100 + spent}  # fmt: skip

@@ -19,6 +19,7 @@ FORMS: Mapping[str, tuple[str, bool]] = {
     "a-closing-tag": ("r1prefilled", False),
     "an-open-tag": ("r1cut", False),
     "reasoning_content": ("r1sep", False),
+    "blanks-before-the-answer": ("r1blanks", False),
     "reasoning": ("openrouter", False),
     "reasoning_details": ("details", False),
     "thinking_blocks": ("blocks", False),

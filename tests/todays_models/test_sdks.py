@@ -79,7 +79,7 @@ def _read(message: Any) -> tuple[str, str]:
         return content[0]["thinking"], content[-1]["text"]
     for name in ("reasoning_content", "reasoning"):
         if name in message:
-            return message[name], content
+            return message[name], content.strip()
     for name, field in (("thinking_blocks", "thinking"), ("reasoning_details", "text")):
         if name in message:
             return message[name][0][field], content

@@ -6,7 +6,15 @@ import pytest
 
 from evenhand.core import Usage
 from evenhand.models import ModelReply, Sample, TokenLogprob
-from evenhand.models.thinking import Splitter, apart, joined, more_room, split, used_it_up
+from evenhand.models.thinking import (
+    Splitter,
+    apart,
+    joined,
+    more_room,
+    split,
+    used_it_up,
+    without_blanks,
+)
 
 TEXTS = pytest.mark.parametrize(
     ("text", "thought", "answer"),
@@ -68,6 +76,13 @@ def test_the_first_token_of_the_answer_is_not_that_of_the_thought() -> None:
     sample = apart(Sample("<think>no</think>\nyes", "stop", tokens))
     assert (sample.text, sample.thinking) == ("yes", "no")
     assert sample.logprobs == tokens[-1:]
+
+
+def test_blanks_that_a_library_leaves_behind_a_thought_are_no_part_of_the_answer() -> None:
+    tokens = tuple(TokenLogprob(word, -0.1) for word in ("\n", "\n", "yes"))
+    sample = without_blanks(Sample("\n\nyes", "stop", tokens, "no"))
+    assert (sample.text, sample.thinking, sample.logprobs) == ("yes", "no", tokens[2:])
+    assert without_blanks(Sample("yes", "stop", None, "no")).text == "yes"
 
 
 def test_tokens_that_do_not_spell_the_text_are_left_out() -> None:

@@ -20,6 +20,7 @@ from evenhand.core.errors import (
     BudgetSpent,
     DeadlinePassed,
     ModelError,
+    ModelRefused,
     ScorerFailed,
     UnreadableReply,
     UserError,
@@ -195,7 +196,7 @@ class Conversation:
         if thinking.used_it_up(reply):
             try:
                 return self._read(agent, reply.samples[0])  # enough may have been said
-            except UnreadableReply:
+            except (UnreadableReply, ModelRefused):  # or no log-probability of it
                 limit = thinking.more_room(self._limit_of(agent))
                 reply = await self._turn(agent, messages, limit)
         try:

@@ -11,6 +11,8 @@ from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Required, TypedDict
 
+from pydantic import JsonValue
+
 from evenhand.agents import Limits
 from evenhand.core.errors import UserError
 from evenhand.core.prices import Prices
@@ -143,7 +145,7 @@ class RunSettings:
         metavar="TEXT|@FILE",
         recorded=False,  # the cast has it
     )
-    params: Mapping[str, Any] | None = setting(
+    params: Mapping[str, JsonValue] | None = setting(
         None,
         help="A further field of every request to the model under test, such as "
         "reasoning_effort=low. null leaves a field out. May be repeated.",
@@ -206,7 +208,7 @@ class OptionalRunOptions(TypedDict, total=False):
     limits: Limits
     max_tokens: int | None
     system: str | None
-    params: Mapping[str, Any] | None
+    params: Mapping[str, JsonValue] | None
 
 
 class RunOptions(OptionalRunOptions):

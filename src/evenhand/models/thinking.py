@@ -177,6 +177,16 @@ def apart(sample: Sample) -> Sample:
     return replace(sample, text=answer, thinking=thinking, logprobs=logprobs)
 
 
+def without_blanks(sample: Sample) -> Sample:
+    """Give the sample without the blanks around its answer, which some servers and libraries leave
+    there when they take out a thought."""
+    answer, tokens = sample.text.strip(), sample.logprobs or ()
+    if len(answer) == len(sample.text):
+        return sample
+    blanks = next((i for i, token in enumerate(tokens) if token.token.strip()), len(tokens))
+    return replace(sample, text=answer, logprobs=sample.logprobs and tokens[blanks:])
+
+
 def _of_answer(
     tokens: tuple[TokenLogprob, ...], text: str, answer: str
 ) -> tuple[TokenLogprob, ...] | None:

@@ -458,27 +458,33 @@ def _add_call(calls: list[Any], call: Mapping[str, Any]) -> None:
 def _sample(choice: Any, request: ModelRequest) -> Sample:
     if not isinstance(choice, dict):
         raise BadBody("a choice is not an object")
-    thought = ""
     if request.prompt is None:
         message = choice.get("message")
-        text = message.get("content") if isinstance(message, dict) else None
-        if isinstance(message, dict):
-            thought = "" if _THOUGHT_FIELDS.isdisjoint(message) else _thought(message)
-            if isinstance(text, list):
-                inside, text = _of_parts(text)
-                thought = thinking.joined((thought, inside))
-            if not text:  # a refusal is an answer in words, and so are the arguments of a call
-                text = message.get("refusal") or _arguments(message, request) or text or ""
+        thought, text = _read_message(message, request) if isinstance(message, dict) else ("", None)
     else:
-        text = choice.get("text")
+        thought, text = "", choice.get("text")
     if not isinstance(text, str):
         raise BadBody("a choice has no text")
     finish = choice.get("finish_reason")
     logprobs = _logprobs(choice.get("logprobs")) if request.logprobs is not None else None
     sample = Sample(text, finish if isinstance(finish, str) else "", logprobs, thought)
+    if thought:
+        sample = thinking.without_blanks(sample)
     if request.echo or not thinking.may_be_in(text):  # an echo has our own words
         return sample
     return thinking.apart(sample)
+
+
+def _read_message(message: Mapping[str, Any], request: ModelRequest) -> tuple[str, Any]:
+    """Read what was thought and what is said."""
+    text = message.get("content")
+    thought = "" if _THOUGHT_FIELDS.isdisjoint(message) else _thought(message)
+    if isinstance(text, list):
+        inside, text = _of_parts(text)
+        thought = thinking.joined((thought, inside))
+    if not text:  # a refusal is an answer in words, and so are the arguments of a call
+        text = message.get("refusal") or _arguments(message, request) or text or ""
+    return thought, text
 
 
 _THOUGHT_TEXTS = ("reasoning_content", "reasoning", "thinking")
