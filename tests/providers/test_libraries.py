@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 import evenhand as eh
 from errors import assert_names, raises_naming
@@ -223,7 +224,8 @@ def test_a_run_is_recorded_resumed_and_replayed(litellm: ModuleType, tmp_path: P
 def test_params_of_a_function_are_those_of_a_model_that_is_given_by_its_name(
     litellm: ModuleType, tmp_path: Path
 ) -> None:
-    out, params = str(tmp_path / "run"), {"top_k": 5, "extra_body": {"min_p": 0.1}}
+    out = str(tmp_path / "run")
+    params: dict[str, JsonValue] = {"top_k": 5, "extra_body": {"min_p": 0.1}}
     eh.mitigate(["Hello."], model=PLAIN, method="default", out=out, params=params)
     eh.answer("Hello.", model=PLAIN, method="default", params=params)
     assert [(call["top_k"], call["min_p"]) for call in litellm.calls] == [(5, 0.1)] * 2
