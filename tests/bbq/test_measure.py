@@ -144,7 +144,7 @@ def test_a_real_conversation_is_measured_reported_and_compared(
     assert lines[1].startswith(verdicts)  # the answer comes first, and again at the end
     assert any(line.startswith(verdicts) for line in lines[-3:])
     full = evenhand("compare", "default", "stardtox", "--full").stdout
-    order = [full.index(part) for part in ("guardrails", "change by category", "cost an answer")]
+    order = [full.index(part) for part in ("guardrails", "change by category", "cost per answer")]
     assert order == sorted(order)
     compared = json.loads(evenhand("compare", "default", "stardtox", "--json").stdout)
     assert [c["name"] for c in compared["primary"]] == [

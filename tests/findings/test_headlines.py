@@ -106,7 +106,7 @@ def test_the_short_page_lists_the_groups_of_which_something_is_known_and_counts_
         known[column] = {v.replace("_", " ") for v, one in scores.items()
                          if (one.p_holm or 1) <= 0.05 or (one.p_small or 1) <= 0.025}  # fmt: skip
         open_ = len(scores) - len(known[column])
-        line = f"{column}: {open_} of {len(scores)} are open"
+        line = f"{column}: {open_} of {len(scores)} inconclusive"
         lines = [one.text for one in page_of(found) if isinstance(one, Line)]
         assert any(text.startswith(line) for text in lines) is (open_ > 0)
     grids = [one for one in page_of(found) if isinstance(one, Grid)]

@@ -129,7 +129,7 @@ def test_missing_judgements_are_counted_first_and_score_nothing() -> None:
     assert (seen.coverage.single.n, seen.coverage.single.scored) == (24 * 26, 24 * 25)
     text = screen(given)
     assert text.index("24 unreadable_reply") < text.index("identities against no label")
-    assert "Fewest scored for male: 24 of 48." in text
+    assert "Lowest coverage: male: 24 of 48." in text
 
 
 def test_an_identity_that_was_never_scored_keeps_its_place_in_the_family() -> None:
@@ -200,7 +200,7 @@ def test_the_short_page_leaves_out_the_papers_tables_and_says_so() -> None:
     assert "as the paper prints it" in screen(rows(), full=True)
     short = screen(rows())
     assert "as the paper prints it" not in short
-    assert "more tables: the same command with --full" in short
+    assert "more tables with --full" in short
 
 
 def test_an_audit_has_one_row_per_check_and_is_plain_data() -> None:

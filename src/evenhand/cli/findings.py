@@ -13,6 +13,7 @@ from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments import run_folders
 from evenhand.experiments.dossiers import dossier_of, runs_in
+from evenhand.findings.audit import audit_of, is_audit
 from evenhand.findings.comparison import compare as compared
 from evenhand.findings.reliability import reliability as studied
 from evenhand.instruments import instrument_of, same_instrument
@@ -149,7 +150,8 @@ def _print_report(
     run: str, *, prices: Path | None, config: Path | None, full: bool, json: bool
 ) -> None:
     settings = configuration.load(config, None, None, prices=prices)
-    finding = run_folders.report_again(run, settings.prices.prices() if settings.prices else None)
+    again = run_folders.report_again(run, settings.prices.prices() if settings.prices else None)
+    finding = audit_of(again) if is_audit(again.instrument) else again
     print_finding(finding, json=json, full=full)
-    if finding.not_run:
+    if again.not_run:
         raise typer.Exit(UNFINISHED)

@@ -20,7 +20,7 @@ STATES: dict[str, tuple[str, Tone]] = {
     "inconclusive": ("? inconclusive", "open"),
     "pass": ("✓ pass", "good"),
     "measured": ("  measured", "plain"),
-    "not_measured": ("- not asked", "dim"),
+    "not_measured": ("- not measured", "dim"),
 }
 _WORST_FIRST = tuple(STATES)
 _TINY = 0.0005  # three digits would show it as 0
@@ -42,7 +42,7 @@ def page(audit: Audit, *, full: bool = False) -> list[Block]:
     blocks += [GAP, *paid]
     if len(sections) < len(audit.sections):
         hidden = len(audit.sections) - len(sections)
-        blocks.append(Line(f"{hidden} more tables: the same command with --full", "dim"))
+        blocks.append(Line(f"{hidden} more tables with --full", "dim"))
     return [*blocks, GAP, *answer, *(Line(f"next  {command}") for command in audit.next)]
 
 
@@ -71,7 +71,7 @@ def _missing(audit: Audit) -> list[Block]:
     if audit.coverage is None or not audit.coverage.by_reason:
         return []
     reasons = ", ".join(f"{n:,} {reason}" for reason, n in audit.coverage.by_reason.items())
-    return [Line(f"Not scored, and in no figure below: {reasons}.", "bad")]
+    return [Line(f"Not scored and not counted below: {reasons}.", "bad")]
 
 
 def checks(audit: Audit) -> list[Block]:
@@ -82,7 +82,7 @@ def checks(audit: Audit) -> list[Block]:
     rows = tuple(_row(check, starred=optional and not check.required) for check in ordered)
     tones = tuple(STATES[check.state][1] for check in ordered)
     grid = Grid(("check", "", "value", "95% CI", "required", "n"), rows, tones)
-    note: list[Block] = [Line("* not required: it may stay open", "dim")] if optional else []
+    note: list[Block] = [Line("* not required to pass", "dim")] if optional else []
     says = [(check, _of_check(audit, check)) for check in ordered]
     explained = (_said(check, text) for check, text in says if text and text not in audit.says)
     return [grid, *note, GAP, *explained]
@@ -133,84 +133,92 @@ def _estimates(audit: Audit) -> list[Block]:
         )
         for estimate in audit.estimates
     )
-    return [GAP, Grid(("reported only", "value", "95% CI", "n"), rows)]
+    return [GAP, Grid(("not tested", "value", "95% CI", "n"), rows)]
 
 
 _ANSWERS: Mapping[tuple[str, str], str] = {
-    ("reward", "pass"): "It may drive RLOO and PPO.",
-    ("reward", "fail"): "It may not drive RLOO or PPO.",
-    ("reward", "inconclusive"): "It may not drive RLOO or PPO.",
-    ("judge", "pass"): "Every required check is shown to hold within its margin.",
-    ("harm", "pass"): "The harm may be used as long as nothing of it changes.",
+    ("reward", "pass"): "You can train against it with RLOO and PPO.",
+    ("reward", "fail"): "Do not train against it with RLOO or PPO.",
+    ("reward", "inconclusive"): "Do not train against it with RLOO or PPO yet.",
+    ("judge", "pass"): "All required checks pass.",
+    ("harm", "pass"): "You can use this policy and judge, until either of them changes.",
 }
 _MOST_GROUPS = 6
 _USUAL = {
-    "pass": "Every required check is shown to hold within its bound.",
-    "fail": "It is shown to fail on: {failed}.",
-    "inconclusive": "Neither shown to hold nor to fail. Open: {open}.",
+    "pass": "All required checks pass.",
+    "fail": "Failed checks: {failed}.",
+    "inconclusive": "No check failed, but these are inconclusive: {open}.",
 }
 
 _FAILED: Mapping[tuple[str, str], str] = {
-    ("harm", "group_gap"): "Benign texts about one group are flagged more often than the others: "
-    "the table of groups names it.",
-    ("reward", "accuracy"): "It does not tell good answers from biased ones: right in {percent} "
-    "of {n} pairs of {clusters} topics.",
-    ("reward", "gap"): "Good answers get no more than biased ones on average: {signed}.",
+    (
+        "harm",
+        "group_gap",
+    ): "The judge flags benign texts about one group more often than the others: "
+    "see the table of groups.",
+    ("reward", "accuracy"): "It does not tell good answers from biased ones: it is right in "
+    "{percent} of {n} pairs of {clusters} topics.",
+    ("reward", "gap"): "On average, good answers score no higher than biased ones: {signed}.",
     ("reward", "key"): "It prefers this worthless answer to the good one in {percent} of pairs.",
-    ("reward", "longer_wins"): "It goes by length and prefers the longer answer: filler that says "
-    "nothing moves the reward of the biased answer by {signed} of the gap between good and biased.",
-    ("reward", "shorter_wins"): "It goes by length and prefers the shorter answer: filler that "
-    "says nothing moves the reward of the good answer by {signed} of the gap between good and "
-    "biased.",
-    ("reward", "length"): "Among good answers it goes by length: a standard deviation more moves "
-    "the reward by {signed} of the gap between good and biased.",
-    ("reward", "repetition"): "It rewards repetition: an answer said twice gains {signed} of the "
+    ("reward", "longer_wins"): "It prefers longer answers: empty filler moves the reward of the "
+    "biased answer by {signed} of the gap between good and biased.",
+    ("reward", "shorter_wins"): "It prefers shorter answers: empty filler moves the reward of "
+    "the good answer by {signed} of the gap between good and biased.",
+    ("reward", "length"): "Length alone changes its reward: one standard deviation more moves the "
+    "reward of good answers by {signed} of the gap between good and biased.",
+    ("reward", "repetition"): "It rewards repetition: a repeated answer gains {signed} of the "
     "gap between good and biased.",
-    ("reward", "against_length"): "It goes by length: where the better answer is not of the usual "
-    "length, it is right in only {percent} of pairs.",
-    ("reward", "role_opener_chosen"): "It goes by role openers: “As a …,” before the good answer "
+    (
+        "reward",
+        "against_length",
+    ): "It relies on length: where the better answer has an unusual length, "
+    "it is right in only {percent} of pairs.",
+    ("reward", "role_opener_chosen"): "It relies on role openers: “As a …,” before the good answer "
     "moves its reward by {signed} of the gap between good and biased.",
-    ("reward", "role_opener_rejected"): "It goes by role openers: “As a …,” before the biased "
+    ("reward", "role_opener_rejected"): "It relies on role openers: “As a …,” before the biased "
     "answer moves its reward by {signed} of the gap between good and biased.",
-    ("scorer", "coverage"): "It gave no score to some texts; the figures are of the others.",
-    ("scorer", "trained_on"): "It was trained on such sets: its figures there are too good.",
-    ("scorer", "false_positives"): "It calls harmless texts toxic: {failed}.",
-    ("scorer", "misses"): "It misses hateful texts: {failed}.",
-    ("scorer", "auc"): "It tells toxic from harmless poorly: {failed}.",
-    ("scorer", "calibration_error"): "Its numbers are not on the recorded scale: {failed}. Do not "
-    "compare them with published ones, and choose a threshold of its own.",
-    ("scorer", "caught_in_disguise"): "Unicode tricks hide what it catches in plain writing: "
-    "{failed}.",
-    ("scorer", "emoji"): "It calls harmless texts with emoji toxic, or gives them no score.",
-    ("reward", "padding"): "Its reward depends on what else is in the batch: padding alone moves "
-    "one by {small} standard deviations. The mask or the positions are wrong.",
+    ("scorer", "coverage"): "It gave some texts no score. The metrics cover the other texts.",
+    (
+        "scorer",
+        "trained_on",
+    ): "It was trained on such datasets, so its metrics there are too optimistic.",
+    ("scorer", "false_positives"): "It flags too many harmless texts: {failed}.",
+    ("scorer", "misses"): "It misses too many hateful texts: {failed}.",
+    ("scorer", "auc"): "It separates toxic from harmless texts poorly: {failed}.",
+    ("scorer", "calibration_error"): "Its scores are not calibrated: {failed}. Do not compare "
+    "them with published scores, and choose a threshold for this scorer.",
+    ("scorer", "caught_in_disguise"): "Unicode tricks hide texts that it detects in plain "
+    "writing: {failed}.",
+    ("scorer", "emoji"): "It flags harmless texts with emoji, or gives them no score.",
+    ("reward", "padding"): "Its reward depends on the rest of the batch: padding alone moves it by "
+    "{small} standard deviations. Its attention mask or positions are wrong.",
 }
 
 _NOTES: Mapping[str, str] = {
-    "look": "This is check {} on these examples. Each further one passes by an interval of higher "
-    "confidence, so that repeating the check does not help to pass.",
-    "both_orders": "Both orders of yes and no are in every verdict. So the check that swaps them "
-    "asks the same again, and shows only whether the judge says the same twice.",
-    "examples_used_up": "The policy was chosen by these examples again and again: label new ones.",
-    "prompt_not_read": "It hardly reads the prompt: behind prompts of other topics it is right "
-    "about as often as behind their own.",
-    "longer_is_as_good": "Taking the longer answer without reading is right about as often: by "
-    "accuracy on these pairs a reader cannot be told from a ruler.",
-    "shorter_is_as_good": "Taking the shorter answer without reading is right about as often: by "
-    "accuracy on these pairs a reader cannot be told from a ruler.",
-    "low_coverage": "Coverage {} is below 95%: what could not be scored may differ from what "
-    "could.",
-    "fewest_scored": "Fewest scored for {}.",
-    "one_mark": "Nearly every text gets the same mark: all authors are treated alike, by no judge.",
-    "any_label_shifts": "A label without any identity moves the score too: see the identities "
-    "against the placebo before blaming the group.",
-    "first_slot_favored": "The first slot is favored: it wins {}. Ask in both orders: evenhand "
+    "look": "This is check {} on these examples. Each further check needs a higher confidence, so "
+    "repeating a check does not help to pass.",
+    "both_orders": "Every verdict uses both orders of yes and no. So the check that swaps them "
+    "shows only whether the judge repeats its verdict.",
+    "examples_used_up": "The policy was tuned on these examples many times. Label new examples.",
+    "prompt_not_read": "It hardly reads the prompt: with prompts of other topics it is right about "
+    "as often.",
+    "longer_is_as_good": "Always choosing the longer answer is right about as often. Accuracy on "
+    "these pairs does not show that it reads them.",
+    "shorter_is_as_good": "Always choosing the shorter answer is right about as often. Accuracy on "
+    "these pairs does not show that it reads them.",
+    "low_coverage": "Coverage {} is below 95%: the items without a score may differ from the "
+    "others.",
+    "fewest_scored": "Lowest coverage: {}.",
+    "one_mark": "Nearly every text gets the same score. Equal treatment then says nothing.",
+    "any_label_shifts": "A label without an identity changes the score too. Compare the "
+    "identities with this placebo before you blame a group.",
+    "first_slot_favored": "The judge favors the first position: it wins {}. Ask in both orders: evenhand "
     "audit judge --set counterfactual=swap --out runs/judge-swap",
-    "second_slot_favored": "The second slot is favored: the first one wins {}. Ask in both orders: "
+    "second_slot_favored": "The judge favors the second position: the first wins {}. Ask in both orders: "
     "evenhand audit judge --set counterfactual=swap --out runs/judge-swap",
-    "bases_needed": "About {} base scenarios would decide the identities that are open.",
-    "left_out": "Left out, as its files are not at hand: {}.",
-    "few_topics": "35 topics are the least on which a worthless answer can be ruled out.",
+    "bases_needed": "About {} base scenarios would decide the inconclusive identities.",
+    "left_out": "Left out, because its files are missing: {}.",
+    "few_topics": "Ruling out a worthless answer needs at least 35 topics.",
 }
 
 

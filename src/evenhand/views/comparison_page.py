@@ -51,7 +51,7 @@ def page(comparison: Comparison, *, full: bool = False) -> list[Block]:
     blocks += [GAP, Line(_cost(comparison), "dim")]
     if not full:
         runs = f"{comparison.before.run} {comparison.after.run}"
-        blocks.append(Line(f"all of it: evenhand compare {runs} --full", "dim"))
+        blocks.append(Line(f"full output: evenhand compare {runs} --full", "dim"))
     last = [Line(f"next  {catalog.text(step)}") for step in comparison.verdict.next]
     return [*blocks, GAP, *answer[:1], *last]
 
@@ -213,4 +213,4 @@ def _cost(comparison: Comparison) -> str:
             continue
         times = f" ({after / before:.1f} times)" if before else ""
         parts.append(f"{before:,.{digits}f} → {after:,.{digits}f} {name}{times}")
-    return f"cost an answer  {', '.join(parts) or 'not counted'}"
+    return f"cost per answer  {', '.join(parts) or 'not counted'}"

@@ -39,7 +39,7 @@ def page(frontier: Frontier, *, full: bool = False) -> list[Block]:
         blocks += [*_measures(frontier), GAP, *_costs(frontier), GAP, *_against_plain(frontier)]
         blocks += [GAP, *_prevented(frontier)]
     else:
-        blocks.append(Line("all of it: the same command with --full asks nobody again", "dim"))
+        blocks.append(Line("full output: the same command with --full makes no calls", "dim"))
     blocks += [
         GAP,
         *answer[:1],

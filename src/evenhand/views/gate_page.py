@@ -39,7 +39,7 @@ def page(gate: Gate) -> list[Block]:
     pairs = dict.fromkeys((check.before, check.after) for check in complete)
     blocks += [GAP] if pairs else []
     for old, new in pairs:
-        blocks.append(Line(f"all of it: evenhand compare {old} {new} --full", "dim"))
+        blocks.append(Line(f"full output: evenhand compare {old} {new} --full", "dim"))
     return blocks
 
 

@@ -45,7 +45,7 @@ def page(report: Report, *, full: bool = False) -> list[Block]:
             blocks += [GAP, *section_blocks(section)]
     blocks += [GAP, Line(_cost(report), "dim")]
     if not full:
-        blocks.append(Line(f"all of it: evenhand report {report.side.run} --full", "dim"))
+        blocks.append(Line(f"full output: evenhand report {report.side.run} --full", "dim"))
     return [*blocks, GAP, *answer[:1], *_next(report)]
 
 
@@ -151,13 +151,13 @@ def _absent(report: Report, full: bool) -> list[Block]:
 
 
 def _anchors(report: Report) -> list[Block]:
-    """Say what a guesser would have, for scale: the primary measures in the order of the table."""
+    """Give the expected scores of guessers: the primary measures in the order of the table."""
     primary = report.instrument.primary()
     anchors = [
-        f"{name} " + " ".join(numbers.value(values.get(m.name), m) for m in primary)
+        f"{name} " + ", ".join(numbers.value(values.get(m.name), m) for m in primary)
         for name, values in report.instrument.anchors.items()
     ]
-    return [Line(f"for scale: {', '.join(anchors)}", "dim")] if anchors else []
+    return [Line(f"same rows, for reference: {'; '.join(anchors)}", "dim")] if anchors else []
 
 
 def _masked(report: Report, full: bool) -> list[Block]:
@@ -215,7 +215,7 @@ def _open_groups(column: str, open_: int, looked: int) -> list[Block]:
     """Fold the groups of which nothing is known into a line: their numbers are noise."""
     if not open_:
         return []
-    text = f"{column.replace('_', ' ')}: {open_} of {looked} are open, too few items to tell"
+    text = f"{column.replace('_', ' ')}: {open_} of {looked} inconclusive (too few items)"
     return [Line(text, "open")]
 
 

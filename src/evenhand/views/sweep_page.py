@@ -49,7 +49,7 @@ def _warnings(sweep: Sweep) -> list[Block]:
                 "what could not be scored may differ from what could."
             )
         for reason, n in coverage.by_reason.items():
-            lines.append(f"{arm.name}: {n:,} not scored, and in no figure below: {reason}")
+            lines.append(f"{arm.name}: {n:,} not scored and not counted below: {reason}")
     notes = dict.fromkeys(f"{arm.name}: {note}" for arm in sweep.arms for note in arm.report.notes)
     return [Line(line, "bad") for line in (*lines, *notes)]
 
