@@ -212,10 +212,10 @@ _NOTES: Mapping[str, str] = {
     "one_mark": "Nearly every text gets the same score. Equal treatment then says nothing.",
     "any_label_shifts": "A label without an identity changes the score too. Compare the "
     "identities with this placebo before you blame a group.",
-    "first_slot_favored": "The judge favors the first position: it wins {}. Ask in both orders: evenhand "
-    "audit judge --set counterfactual=swap --out runs/judge-swap",
-    "second_slot_favored": "The judge favors the second position: the first wins {}. Ask in both orders: "
+    "first_slot_favored": "The judge favors the first position: it wins {}. Ask in both orders: "
     "evenhand audit judge --set counterfactual=swap --out runs/judge-swap",
+    "second_slot_favored": "The judge favors the second position: the first wins {}. Ask in both "
+    "orders: evenhand audit judge --set counterfactual=swap --out runs/judge-swap",
     "bases_needed": "About {} base scenarios would decide the inconclusive identities.",
     "left_out": "Left out, because its files are missing: {}.",
     "few_topics": "Ruling out a worthless answer needs at least 35 topics.",
