@@ -43,7 +43,9 @@ class JudgeLabels:
             if label in family.labels:
                 return family.name
         available = ", ".join(name for family in self.families for name in family.labels)
-        raise UserError(f"unknown label {label!r}; add it to a families file (known: {available})")
+        raise UserError(
+            f"unknown label {label!r}; add it to the file of --identities-file (known: {available})"
+        )
 
     def author(self, label: str) -> str:
         """Empty where nothing is said."""

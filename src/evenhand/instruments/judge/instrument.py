@@ -75,7 +75,9 @@ class JudgeOptions:
     )
     repeats: int = option(1, "How often each question is asked.", least=1)
     identities: str | None = option(None, "Labels with commas. Default: the paper's ten.")
-    families: Path | None = option(None, "A TOML file with your own labels: docs/judge-audit.md.")
+    identities_file: Path | None = option(
+        None, "A TOML file with your own labels: docs/judge-audit.md."
+    )
     scenarios: Path | None = option(None, "A JSONL file with your own scenarios.")
     injections: int = option(
         INJECTED, "Bases on which requests to the judge are tried, three calls each.", least=0
@@ -147,7 +149,7 @@ class JudgeAudit(Instrument):
                 raise UserError(f"margin {name}: a margin is a positive distance, not {margin:g}")
         ours = MalibuData()
         scenarios = ours.scenarios(options.scenarios)
-        design = MalibuSource(scenarios, ours.labels(options.families), options.design)
+        design = MalibuSource(scenarios, ours.labels(options.identities_file), options.design)
         probes = injected(design, scenarios, options.injections)
         if options.known_pairs is not None:
             probes += known_pairs(options.known_pairs, data, options.sample_seed)
