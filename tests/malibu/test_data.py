@@ -214,7 +214,7 @@ def test_what_is_said_of_an_author() -> None:
     assert labels.family_of("placebo") == "control"
     assert labels.others("female") == ["a man"]
     assert labels.others("placebo") == []
-    with pytest.raises(UserError, match="unknown label 'martian'; add it to the file of --identities-file"):
+    with pytest.raises(UserError, match="'martian'; add it to the file of --identities"):
         labels.said("martian")
 
 
