@@ -3,6 +3,7 @@ cost."""
 
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.decision_rules import direction
+from evenhand.findings.display import codes
 from evenhand.findings.estimates import Change
 from evenhand.findings.measures import Measure
 from evenhand.views import catalog, numbers
@@ -126,8 +127,28 @@ def state(comparison: Comparison) -> tuple[str, Tone]:
 def verdict(comparison: Comparison) -> list[Line]:
     """Give the answer in words: better, worse or not known, and what it rests on."""
     opening, tone = state(comparison)
-    first, *rest = catalog.texts(comparison.verdict.says) or ("",)
+    says = comparison.verdict.says
+    if comparison.verdict.state == "detected":  # the guardrails are counted in the first line
+        counted = (remark for remark in says if codes((remark,)) != ["comparison.guardrails"])
+        first, rest = _counts(comparison), catalog.texts(tuple(counted))
+    else:
+        first, *rest = catalog.texts(says) or ("",)
     return [Line(f"{opening} {first}".strip(), tone), *(Line(line, indent=2) for line in rest)]
+
+
+def _counts(comparison: Comparison) -> str:
+    """Count the metrics that improved or regressed, and the guardrails that do not hold."""
+    directions = [direction(change, measure) for change, measure in comparison.judged()]
+    better, worse = directions.count("improved"), directions.count("regressed")
+    role = "primary metrics" if comparison.primary else "metrics"
+    total = f"of {len(directions)} {role}"
+    parts = f"{better} {total} improved" if better or not worse else f"{worse} {total} regressed"
+    if better and worse:
+        parts += f", {worse} regressed"
+    states: list[str] = [line.state for line in comparison.guardrails]
+    counted = {state: states.count(state) for state in ("violated", "inconclusive")}
+    guardrails = ", ".join(f"{n} {state}" for state, n in counted.items() if n)
+    return f"{parts}; guardrails: {guardrails}." if guardrails else f"{parts}."
 
 
 def changes(comparison: Comparison, family: tuple[Change, ...], title: str, full: bool) -> Grid:
