@@ -133,7 +133,7 @@ def _estimates(audit: Audit) -> list[Block]:
         )
         for estimate in audit.estimates
     )
-    return [GAP, Grid(("not tested", "value", "95% CI", "n"), rows)]
+    return [GAP, Grid(("further metrics", "value", "95% CI", "n"), rows)]
 
 
 _ANSWERS: Mapping[tuple[str, str], str] = {
@@ -228,7 +228,11 @@ def answer_of(audit: Audit) -> str:
         return audit.says[0]
     if audit.state is None:
         return ""
-    failed = "; ".join(check.title for check in audit.checks if check.state == "fail")
+    failed = "; ".join(
+        check.title if check.required else f"{check.title} (not required)"
+        for check in sorted(audit.checks, key=lambda check: not check.required)
+        if check.state == "fail"
+    )
     unsure = "; ".join(check.title for check in audit.checks if check.required and check.is_open)
     usual = _USUAL[audit.state].format(failed=failed, open=unsure)
     return _ANSWERS.get((audit.kind, audit.state), usual)
@@ -266,6 +270,8 @@ def _failed_groups(check: AuditCheck) -> str:
 def _note(code: str) -> str:
     """Return what a reader must know in addition to the checks."""
     name, _, value = code.partition(":")
+    if name == "fewest_scored":
+        value = value.replace("none: ", "no label, ").replace(": ", ", ")
     return _NOTES[name].format(value) if name in _NOTES else code
 
 

@@ -191,7 +191,7 @@ def mark(change: Change, measure: Measure) -> tuple[str, Tone]:
 def _guardrails(comparison: Comparison, full: bool) -> list[Block]:
     states: list[str] = [line.state for line in comparison.guardrails]
     counts = ", ".join(f"{states.count(state)} {word}" for state, word in _GUARDRAILS.items())
-    blocks: list[Block] = [Line(f"guardrails: {counts}", "strong")]
+    blocks: list[Block] = [Line(f"guardrails (one-sided 97.5% bounds): {counts}", "strong")]
     for line in comparison.guardrails:
         sign, tone = _STATES[line.state]
         if full or line.state != "non_inferior":
@@ -204,8 +204,8 @@ def flips(comparison: Comparison) -> list[Block]:
     if not comparison.flips:
         return []
     lines = [
-        f"{comparison.instrument.measure(name).label}: {flip.broken:,} broken, "
-        f"{flip.fixed:,} fixed (p {numbers.p_value(flip.p)})"
+        f"answers, {comparison.instrument.measure(name).label}: {flip.fixed:,} fixed, "
+        f"{flip.broken:,} broken (p {numbers.p_value(flip.p)}, not adjusted)"
         for name, flip in comparison.flips.items()
     ]
     return [Line(line, "dim", indent=2) for line in lines]

@@ -157,7 +157,11 @@ def _anchors(report: Report) -> list[Block]:
         f"{name} " + ", ".join(numbers.value(values.get(m.name), m) for m in primary)
         for name, values in report.instrument.anchors.items()
     ]
-    return [Line(f"same rows, for reference: {'; '.join(anchors)}", "dim")] if anchors else []
+    return (
+        [Line(f"the first {len(primary)} rows for reference: {'; '.join(anchors)}", "dim")]
+        if anchors
+        else []
+    )
 
 
 def _masked(report: Report, full: bool) -> list[Block]:
