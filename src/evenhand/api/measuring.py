@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from evenhand.agents import Conversation, Limits
 from evenhand.agents.conversation import declared_by
@@ -43,7 +43,7 @@ async def answer(
     model: Model,
     method: Method | str = "stardtox",
     system: str | None = None,
-    params: Mapping[str, Any] | None = None,
+    params: Mapping[str, object] | None = None,
     limits: Limits | None = None,
     on_turn: Callable[[Turn], None] | None = None,
 ) -> TracedAnswer:

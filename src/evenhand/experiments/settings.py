@@ -143,7 +143,7 @@ class RunSettings:
         metavar="TEXT|@FILE",
         recorded=False,  # the cast has it
     )
-    params: Mapping[str, Any] | None = setting(
+    params: Mapping[str, object] | None = setting(
         None,
         help="A further field of every request to the model under test, such as "
         "reasoning_effort=low. null leaves a field out. May be repeated.",
@@ -206,7 +206,7 @@ class OptionalRunOptions(TypedDict, total=False):
     limits: Limits
     max_tokens: int | None
     system: str | None
-    params: Mapping[str, Any] | None
+    params: Mapping[str, object] | None
 
 
 class RunOptions(OptionalRunOptions):
