@@ -1,4 +1,4 @@
-"""Pages, help texts and labels use the field's terms: the terms that were given up do not return."""
+"""Pages, help texts and labels use the field's terms: retired terms do not return."""
 
 import re
 import tomllib
@@ -28,7 +28,7 @@ RETIRED = {
     r"\bwhoever\b": "who",
     r"\bdummies\b": "trivial baselines",
     r"\bharms check\b": "audit harm",
-    r"\bevenhand (swap|rate|watch|pack|view|debate|pairs|screen|reliability|self-test)\b": "the tree",
+    r"\bevenhand (swap|rate|watch|pack|view|debate|pairs|screen|self-test)\b": "the tree",
     r"--(until|families|own-families|chosen|missed|false-alarms|in-flight|take-over)\b": "today's",
     r"\bfront door\b": "public API",
 }

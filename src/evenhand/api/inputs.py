@@ -44,7 +44,7 @@ _ENDPOINT = 'evenhand.Endpoint("http://…/v1", model="gpt-4o")'
 
 
 def cast_of(
-    model: Model | None, system: str | None = None, params: Mapping[str, Any] | None = None
+    model: Model | None, system: str | None = None, params: Mapping[str, object] | None = None
 ) -> Cast:
     """The cast that a model is, whose every role it then plays.
 
@@ -78,7 +78,7 @@ def cast_for(
     method: Method,
     model: Model,
     system: str | None,
-    params: Mapping[str, Any] | None = None,
+    params: Mapping[str, object] | None = None,
 ) -> Cast:
     """Assign a model to the roles of a method.
 
@@ -101,7 +101,7 @@ def cast_for(
 
 
 def opener_of(
-    model: Model | None, system: str | None = None, params: Mapping[str, Any] | None = None
+    model: Model | None, system: str | None = None, params: Mapping[str, object] | None = None
 ) -> OpenCast:
     """An opener of models that exist already. A run that asks nobody never calls it.
 

@@ -257,7 +257,7 @@ def load(
     *,
     prices: Path | None = None,
     system: str | None = None,
-    params: Mapping[str, JsonValue] | None = None,
+    params: Mapping[str, object] | None = None,
 ) -> Config:
     """Load the config file; environment variables override it, and arguments override both.
 

@@ -15,7 +15,7 @@ LEVELS: dict[Verdict, str] = {"fail": "error", "error": "error", "inconclusive":
 _MEANS: dict[Verdict, str] = {
     "pass": "Every metric is non-inferior to the baseline.",
     "fail": "A metric regressed, or is no longer checked.",
-    "inconclusive": "No checked metric regressed significantly, but not all are within their margins.",
+    "inconclusive": "No checked metric regressed significantly, but not all are within the margin.",
     "error": "A check could not be computed. This is not a pass.",
 }
 
