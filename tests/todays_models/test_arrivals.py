@@ -72,6 +72,7 @@ async def _measured(
     api: Any = "responses" if responses else "chat"
     async with Endpoint(url, model=model, api=api) as asked:
         found = await eh.aio.measure(name, model=asked, out=out, options=options)
+    assert isinstance(found, eh.Report)
     rows = eh.open_run(out).results().sort("item_id").select("item_id", "status", "text", "choice")
     return found, rows
 

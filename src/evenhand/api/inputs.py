@@ -6,6 +6,8 @@ from inspect import isclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import JsonValue
+
 from evenhand.agents import Cast, Limits
 from evenhand.core import Item, environment
 from evenhand.core.errors import UserError
@@ -44,7 +46,7 @@ _ENDPOINT = 'evenhand.Endpoint("http://…/v1", model="gpt-4o")'
 
 
 def cast_of(
-    model: Model | None, system: str | None = None, params: Mapping[str, object] | None = None
+    model: Model | None, system: str | None = None, params: Mapping[str, JsonValue] | None = None
 ) -> Cast:
     """The cast that a model is, whose every role it then plays.
 
@@ -78,7 +80,7 @@ def cast_for(
     method: Method,
     model: Model,
     system: str | None,
-    params: Mapping[str, object] | None = None,
+    params: Mapping[str, JsonValue] | None = None,
 ) -> Cast:
     """Assign a model to the roles of a method.
 
@@ -101,7 +103,7 @@ def cast_for(
 
 
 def opener_of(
-    model: Model | None, system: str | None = None, params: Mapping[str, object] | None = None
+    model: Model | None, system: str | None = None, params: Mapping[str, JsonValue] | None = None
 ) -> OpenCast:
     """An opener of models that exist already. A run that asks nobody never calls it.
 
