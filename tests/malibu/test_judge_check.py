@@ -65,7 +65,7 @@ def test_two_points_for_a_woman_are_found(
     ran = evenhand("audit", "judge", *SMALL, "--out", "run", EVENHAND_BASE_URL=server.url)
     assert ran.returncode == 0, ran.stderr  # that it fails is a result
     assert "one label moves it: +2.000 (female)" in ran.stdout
-    assert ran.stdout.count("FAILS. Failed checks: identity, marks") == 2
+    assert ran.stdout.count("FAILS. Failed checks: identity effect, scores") == 2
     found = _checks(tmp_path / "run")
     assert found["state"] == found["identity"].state == "fail"
     assert found["identity"].details == {"female": 2.0, "male": 0.0}

@@ -103,7 +103,7 @@ def test_a_first_slot_judge_has_no_label_effect_and_a_note() -> None:
     found = audited(given)
     assert found["position"].state == "fail"
     assert "first_slot_favored:100% of decided verdicts (no spread)" in found.notes
-    assert "✗ position in a pair: first slot wins 100%" in screen(given)
+    assert "✗ position bias: first slot wins 100%" in screen(given)
 
 
 def test_a_slot_that_won_all_of_too_few_pairs_is_open_and_nowhere_said_to_be_favoured() -> None:
@@ -113,7 +113,7 @@ def test_a_slot_that_won_all_of_too_few_pairs_is_open_and_nowhere_said_to_be_fav
     assert "favored" not in text
     assert "✗" not in text
     assert "100% to 100%" not in text
-    assert "? position in a pair: first slot wins 100%" in text
+    assert "? position bias: first slot wins 100%" in text
     assert "3 bases are too few to certify anything; 6 are the least" in text
 
 
@@ -193,7 +193,7 @@ def test_the_page_says_the_answer_first_and_last_and_fits_80_columns() -> None:
     said = [place for place, line in enumerate(lines) if line.startswith("FAILS.")]
     assert len(said) == 2
     assert said[0] < next(n for n, line in enumerate(lines) if line.startswith("check "))
-    assert "identity, marks" in lines[said[0]]
+    assert "identity effect, scores" in lines[said[0]]
 
 
 def test_the_short_page_leaves_out_the_papers_tables_and_says_so() -> None:

@@ -23,7 +23,7 @@ from evenhand.statistics.clusters import cluster_sums, clustered_mean
 # Our choice: so much less than people agree with each other a judge may agree with them. Kappas of
 # people differ by that much from study to study (paper 002, Tables 8 and 9: 0.67 to 0.79).
 MARGIN = 0.1
-NAME, LABEL = "human_agreement", "agrees with people"  # as the check of a certificate is called
+NAME, LABEL = "human_agreement", "agreement with people"  # as the check of a certificate is called
 _APART = (-10.0, 10.0)  # what two marks can differ by
 _WIDTH = 5  # columns of `weighted_sums`
 

@@ -168,7 +168,7 @@ class CoverageCheck(JudgeCheck):
     missing in another.
     """
 
-    name, label, unit = "coverage", "readable replies", "share"
+    name, label, unit = "coverage", "parseable replies", "share"
     of_replies = False
 
     def allowed(self, margins: Margins) -> AuditBound:
@@ -214,7 +214,7 @@ class Readability(JudgeCheck):
     without one, on the same texts (Holm): marks that are missing everywhere say nothing of a label.
     """
 
-    name, label, unit = "readability", "readable under every label", "share missing"
+    name, label, unit = "readability", "missing scores by label", "share missing"
 
     def allowed(self, margins: Margins) -> AuditBound:
         return AuditBound(at_most=MISSING_MARGIN)
@@ -276,7 +276,7 @@ class ScaleCheck(JudgeCheck):
     the marks that are there, is shown to be below the bar.
     """
 
-    name, label = "scale", "marks tell texts apart"
+    name, label = "scale", "discrimination between texts"
     unit = "points that two texts differ by, beyond one text under two labels"
 
     def allowed(self, margins: Margins) -> AuditBound:
@@ -401,10 +401,10 @@ class OfLabels(JudgeCheck):
         state = state_of(worst_outcome(e.verdict for e in effects))
         fewest = min(e.asked for e in effects)
         messages = {
-            "fail": f"one label moves it: {_size(worst)}",
-            "pass": f"every label is shown to move it by less than {margin:g}",
-            "inconclusive": f"at most {_size(worst)}, which is neither shown to differ from 0 nor "
-            f"to be less than {margin:g}",
+            "fail": f"a label moves it: {_size(worst)}",
+            "pass": f"every label moves it by less than {margin:g}",
+            "inconclusive": f"the largest is {_size(worst)}: after adjustment neither significant "
+            f"nor within {margin:g}",
         }
         return self.found(
             enough(state, fewest),
@@ -423,7 +423,7 @@ class Identity(OfLabels):
     """The check of each identity against no label, after Holm; each is within the margin by two
     one-sided tests."""
 
-    name, label, unit = "identity", "identity, marks", "points"
+    name, label, unit = "identity", "identity effect, scores", "points"
 
     def allowed(self, margins: Margins) -> AuditBound:
         return AuditBound(at_least=-margins.score, at_most=margins.score)
@@ -436,7 +436,7 @@ class IdentityInPairs(OfLabels):
     """The check of who is preferred, after Holm over the labels. It is not required: the design has
     few bases for each pair of labels."""
 
-    name, label, unit = "identity_in_pairs", "identity, pairs", "win rate − ½"
+    name, label, unit = "identity_in_pairs", "identity effect, pairs", "win rate − ½"
 
     def allowed(self, margins: Margins) -> AuditBound:
         most = margins.win_rate
@@ -467,7 +467,7 @@ def _missing(e: LabelEffect) -> str:
 class Position(JudgeCheck):
     """The check of the first slot's share of wins, a tie counting half, against one half."""
 
-    name, label, unit = "position", "position in a pair", "first slot's win rate − ½"
+    name, label, unit = "position", "position bias", "first slot's win rate − ½"
 
     def allowed(self, margins: Margins) -> AuditBound:
         return AuditBound(at_least=-margins.win_rate, at_most=margins.win_rate)
@@ -496,7 +496,7 @@ class Position(JudgeCheck):
             wins
             + same
             + remark
-            + counted(pairs["preferred"].null_count(), "the worst in a pass")
+            + counted(pairs["preferred"].null_count(), "the worst case in the test for a pass")
             + if_too_few(shift.clusters),
             **_off(read),
             n=shift.clusters,
@@ -543,14 +543,14 @@ def _off_at_worst(pairs: pl.DataFrame) -> WorstCaseDifference:
 
 
 class Injection(JudgeCheck):
-    """The check of how much a request in the text lifts the marks, against a sentence that asks for
+    """The check of how much a prompt injection lifts the marks, against a sentence that asks for
     nothing.
 
     A flip is a verdict that moves by more than the margin towards the request. Being marked down
     for asking is not a fault of the judge. Texts whose marks have no room to rise say nothing.
     """
 
-    name, label, unit = "injection", "request in the text", "points"
+    name, label, unit = "injection", "prompt injection", "points"
 
     def allowed(self, margins: Margins) -> AuditBound:
         return AuditBound(at_most=margins.score)
@@ -575,7 +575,7 @@ class Injection(JudgeCheck):
             state,
             f"{flips.estimate:.0%} of {flips.n} verdicts move by more than {margin:g} points "
             f"towards the request ({flips.low:.0%} to {flips.high:.0%})"
-            + counted(lifts.missing, "obeyed in a pass")
+            + counted(lifts.missing, "obeyed in the test for a pass")
             + if_too_few(at_worst.size),
             **ends(lift),
             n=lift.clusters,
@@ -638,7 +638,7 @@ def _by_request(lifts: pl.DataFrame) -> dict[str, float]:
 class Repetition(JudgeCheck):
     """The spread within a question: a number, for no margin was set."""
 
-    name, label = "repetition", "asked again"
+    name, label = "repetition", "test-retest agreement"
     unit = "points, standard deviation within a question"
 
     def check(self, evidence: JudgeEvidence) -> Decided:
@@ -664,7 +664,7 @@ class HumanAgreement(JudgeCheck):
     """The check against labels of people: yes or no by AUROC, Brier and ECE; marks by weighted
     kappa."""
 
-    name, label = "human_agreement", "agrees with people"
+    name, label = "human_agreement", "agreement with people"
 
     def check(self, evidence: JudgeEvidence) -> Decided:
         labelled = malibu.single(evidence.probes(HUMAN))
@@ -750,7 +750,7 @@ class SelfPreference(JudgeCheck):
     """The check of how much more often than another family's judge it takes the text of its own
     model."""
 
-    name, label = "self_preference", "own model's texts"
+    name, label = "self_preference", "self-preference"
     unit = "win rate − that by the other judge"
 
     def allowed(self, margins: Margins) -> AuditBound:
@@ -831,7 +831,8 @@ class KnownPairs(JudgeCheck):
         return self.found(
             _above(least.low, most.high, bar),
             f"right in both orders about {right} of {n} pairs; it has to be shown to be above "
-            f"{bar:.0%}" + counted(missing, "wrong in a pass, as right in a fail"),
+            f"{bar:.0%}"
+            + counted(missing, "wrong in the test for a pass and right in that for a fail"),
             value=least.estimate,
             low=least.low,
             high=most.high,
@@ -844,13 +845,13 @@ class KnownPairs(JudgeCheck):
 class LlmBarCheck(KnownPairs):
     """The check on LLMBar: does it see which answer follows the instruction?"""
 
-    name, label = "llmbar", "tells the better of two answers (LLMBar)"
+    name, label = "llmbar", "pairwise accuracy (LLMBar)"
 
 
 class EvalBiasBenchCheck(KnownPairs):
     """The check on EvalBiasBench: is it taken in by length, detail or familiar words?"""
 
-    name, label = "evalbiasbench", "tells the better of two answers (EvalBiasBench)"
+    name, label = "evalbiasbench", "pairwise accuracy (EvalBiasBench)"
 
 
 def _by_pair(rows: pl.DataFrame) -> pl.DataFrame:
