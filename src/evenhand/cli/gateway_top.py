@@ -165,8 +165,7 @@ def _repairs(recent: RecentRepairs) -> list[Block]:
     if recent.problem:
         blocks.append(Line(recent.problem, "bad"))
     if recent.without_words:
-        note = f"{recent.without_words:,} folders store no words: their policy is not content = "
-        f'"on"'
+        note = f'{recent.without_words:,} folders store no words: they lack content = "on"'
         blocks.append(Line(note, "dim"))
     if not recent.repairs and not recent.without_words:
         blocks.append(Line("none", "dim"))
