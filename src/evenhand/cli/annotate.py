@@ -49,8 +49,7 @@ def export(
         int | None,
         typer.Option(
             help="Set the seed for items, names and orders. Anyone who knows it can tell which "
-            "texts "
-            "come from the same run. Default: random, stored in the key."
+            "texts come from the same run. Default: random, stored in the key."
         ),
     ] = None,
     json: Json = False,
@@ -146,8 +145,7 @@ def agree(
         typer.Option(
             metavar="RUN|FILE",
             help="Compare a judge with the raters: a run that scored these texts, or a CSV file "
-            "with "
-            "ids and scores.",
+            "with ids and scores.",
         ),
     ] = None,
     labels: Annotated[

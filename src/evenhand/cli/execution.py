@@ -167,10 +167,8 @@ def end(ended: RunEnd, *, below_floor: bool) -> None:
     if ended.capped_by:
         err.print(
             f"stopped at {ended.capped_by}; raise it and run the command again to resume. The run "
-            f"has "
-            f"made {ended.calls:,} calls. It stores the calls of unfinished items, so you do not "
-            f"pay "
-            "for them twice."
+            f"has made {ended.calls:,} calls. It stores the calls of unfinished items, so you do "
+            "not pay for them twice."
         )
         raise typer.Exit(CAPPED)
     if ended.stopped:

@@ -130,9 +130,8 @@ def _overcorrection(
         str,
         typer.Option(
             help="Test these methods, separated by commas. Settings follow a colon, joined by a "
-            "plus: "
-            "default,stardtox:bias_brain=rule+performance=false. Default: all methods for texts "
-            "that need only a chat endpoint."
+            "plus: default,stardtox:bias_brain=rule+performance=false. Default: all methods for "
+            "texts that need only a chat endpoint."
         ),
     ] = ",".join(USUAL),
     items: Annotated[

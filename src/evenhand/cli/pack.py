@@ -34,8 +34,7 @@ def make(
         typer.Argument(
             metavar="RUN…",
             help="Pack these local run folders, and compare the others with the first where they "
-            "share "
-            "items.",
+            "share items.",
         ),
     ],
     to: Annotated[Path, typer.Option("--out", "-o", help="Write the pack to this .zip file.")],

@@ -29,8 +29,7 @@ def plan(
         typer.Option(
             min=1,
             help="Set the number of simultaneous tests. Default: the number of `compare`, 3 on "
-            "BBQ. "
-            "For a frontier, set twice the number of methods.",
+            "BBQ. For a frontier, set twice the number of methods.",
         ),
     ] = None,
     pilot: Annotated[
