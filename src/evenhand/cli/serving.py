@@ -98,8 +98,8 @@ def view(
 
     The viewer lists items and filters them by words, outcome, score and tag. It opens each item
     with its whole conversation. With --against, it compares each item with the earlier run,
-    and shows changed items first. It runs until Ctrl-C, only on this machine. Only users with the printed
-    address can read it.
+    and shows changed items first. It runs until Ctrl-C, only on this machine. Only users with the
+    printed address can read it.
 
     Example: evenhand runs view runs/now
     """
