@@ -32,7 +32,7 @@ from evenhand.views.run_page import LABELS
 from evenhand.views.timeline_page import conversation, timeline
 
 _ENDINGS = {"single_pass": "one pass", "max_iterations": "not accepted"}
-_BEGINNING = 80  # characters of a reply that are shown when it comes; the trace has more
+_BEGINNING = 80  # characters of a reply in the progress; the trace has more
 
 
 def _answer(
@@ -40,7 +40,9 @@ def _answer(
     prompt: Annotated[str, typer.Argument(help="Answer this prompt or question.")],
     choice: Annotated[
         list[str] | None,
-        typer.Option(help="Add an option of a multiple-choice question. Repeat it."),
+        typer.Option(
+            help="Add an option of a multiple-choice question. Repeat for further options."
+        ),
     ] = None,
     context: Annotated[str, typer.Option(help="Add context to the question.")] = "",
     show_trace: Annotated[bool, typer.Option(help="Show the reply of each agent.")] = False,
@@ -194,8 +196,8 @@ def _mitigate(
 
     The method's own evaluators choose the best draft as the answer. A stored answer whose harm is
     within the method's thresholds stays unchanged. Run the command again to resume. Exits with code
-    2 if fewer than 95% of the prompts have an answer, with 3 at a cap, and with 4 if the evaluators
-    accepted a smaller share than --min-accepted.
+    2 if fewer than 95% of the prompts have an answer, with 3 at a cap. Exits with code 4 if the
+    evaluators accepted a smaller share than --min-accepted.
 
     Example: evenhand mitigate prompts.jsonl --method stardtox --out runs/first
     """

@@ -94,7 +94,10 @@ def sweep(
     options: RunCommand,
     file: Annotated[
         Path,
-        typer.Argument(metavar="TOPICS", help="A file that `evenhand train debate topics` wrote."),
+        typer.Argument(
+            metavar="TOPICS",
+            help="Read topics from the file that `evenhand train debate topics` wrote.",
+        ),
     ],
     plan: Annotated[
         Path | None,
@@ -143,7 +146,10 @@ def run(
     options: RunCommand,
     file: Annotated[
         Path,
-        typer.Argument(metavar="TOPICS", help="A file that `evenhand train debate topics` wrote."),
+        typer.Argument(
+            metavar="TOPICS",
+            help="Read topics from the file that `evenhand train debate topics` wrote.",
+        ),
     ],
     rounds: Annotated[
         int, typer.Option(min=1, help="Set the number of rounds per debate.")
@@ -170,7 +176,7 @@ def run(
     roles: Annotated[
         int | None,
         typer.Option(
-            min=2, help="Use this many of the roles of a topic. Default: as the topic sets, else 3."
+            min=2, help="Use this many roles of each topic. Default: the usual roles of the topic."
         ),
     ] = _USUAL.roles,
 ) -> None:

@@ -51,7 +51,7 @@ def litellm(
 
     The command asks the model to repeat a phrase that the guardrail replaces: plain and streamed,
     on two routes. It makes four short calls. Exits with code 1 if the phrase comes through
-    anywhere, and with code 4 if a check is inconclusive because the model did not repeat it.
+    anywhere. Exits with code 4 if a check is inconclusive because the model did not repeat it.
 
     Example: evenhand doctor litellm http://127.0.0.1:4000 --key-env LITELLM_KEY
     """

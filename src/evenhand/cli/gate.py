@@ -79,8 +79,8 @@ def _gate(
 
     The gate runs the checks of a file, or reads finished runs, and compares each with the baseline.
     Writes gate.json, gate.md, junit.xml and gate.sarif into --out; on GitHub also annotations and
-    the job summary. Exits with code 0 if every check passed, 1 if a check failed, 4 if the result
-    is inconclusive, 5 if a verdict is impossible, and 3 at a cap.
+    the job summary. Exits with code 0 if every check passed, 1 if a check failed and 3 at a cap.
+    Exits with code 4 if the result is inconclusive, and with code 5 if a verdict is impossible.
 
     Example: evenhand gate evenhand.gate.toml --baseline runs/main --out runs/now
     """
@@ -264,7 +264,7 @@ def _monitor(
         int,
         typer.Option(
             min=10,
-            help="Set the mean number of looks per false alert, at least, while nothing changes.",
+            help="Limit false alerts to an average of 1 in this many looks.",
         ),
     ] = 1_000,
     report: Annotated[
@@ -278,7 +278,8 @@ def _monitor(
 
     Each call makes one look, with its own folder below --out; start it from cron or with --every. A
     sequential test compares all looks and stays valid for any number of looks. Exits with code 0 if
-    the test detects no change, 1 at an alert, 4 at the first look, and 5 if a look has no verdict.
+    the test detects no change, 1 at an alert and 4 at the first look. Exits with code 5 if a look
+    has no verdict.
 
     Example: evenhand monitor evenhand.gate.toml --every 24h --out runs/monitor
     """

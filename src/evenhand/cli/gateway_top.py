@@ -59,7 +59,7 @@ def _window(figures: GatewayFigures) -> str:
     names = ", ".join(figures.processes)
     of = f"{len(figures.processes)} of {figures.replicas}" if figures.replicas > 1 else "one"
     met = f"{of} process{'es' * (figures.replicas > 1)} ({names})"
-    joined = f", {figures.joined} of them from the next look on" if figures.joined else ""
+    joined = f", {figures.joined} of them from the next update on" if figures.joined else ""
     return f"{span}{duration(figures.seconds)} · {met}{joined}"
 
 

@@ -67,7 +67,7 @@ def _check(
     The check estimates the false-negative and false-positive rates of the judge, also by group. It
     also counts verdicts that flip if the words change or yes and no swap places.
 
-    The judge reads every labelled example in three forms. Writes report.json and
+    The judge reads every labeled example in three forms. Writes report.json and
     harm-certificate.json into the run folder, and the certificate into the folder that [judges] in
     the config names. Exits with code 2 if fewer than 95% of the verdicts are parseable, with 3 at a
     cap. A failed check is a result, with code 0.

@@ -159,7 +159,7 @@ def status(run: RunFolder, json: Json = False) -> None:
     """
     status = run_folders.run_status(run)
     try:
-        view = status_view(status.counters)  # reads every field that is shown
+        view = status_view(status.counters)  # reads every displayed field
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         raise run_folders.unreadable_status(run) from None
     if json:

@@ -45,7 +45,7 @@ def calibrate(
     labelled: Annotated[
         Path,
         typer.Argument(
-            metavar="LABELLED", help="Read labelled texts, one per row, from this .jsonl or .csv "
+            metavar="LABELLED", help="Read labeled texts, one per row, from this .jsonl or .csv "
             "file."
         ),
     ],
@@ -62,7 +62,7 @@ def calibrate(
         float,
         typer.Option(
             min=0.0001, max=0.9999,
-            help="Limit the false-negative rate: the share of harmful texts that are cleared.",
+            help="Limit the false-negative rate: the share of harmful texts that the screen clears.",
         ),
     ] = 0.05,
     max_fpr: Annotated[
@@ -94,8 +94,8 @@ def calibrate(
     traffic: Annotated[
         Path | None,
         typer.Option(
-            help="Detect score drift relative to these unlabelled texts (.jsonl or .csv). Default: "
-            "the labelled texts."
+            help="Detect score drift relative to these unlabeled texts (.jsonl or .csv). Default: "
+            "the labeled texts."
         ),
     ] = None,
     config: ConfigFile = None,
@@ -176,8 +176,8 @@ def _apply(
     calibration. The screen file counts these looks, and a file next to it stores them.
 
     Exits with code 2 if fewer than 95% of the texts have a verdict. Exits with code 4 if scores
-    have drifted, which voids the guarantee, or if the drift test is inconclusive: too few scores,
-    or failed texts that could hide drift.
+    have drifted, which voids the guarantee. Also exits with code 4 if the drift test is
+    inconclusive, because of too few scores or failed texts that could hide drift.
 
     Example: evenhand scorers screen apply screen.json answers.jsonl --judge judge=http://127.0.0.1:8080/v1#m
     --out runs/screened

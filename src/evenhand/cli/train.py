@@ -121,8 +121,7 @@ def to_gguf(
     precision: Annotated[
         Literal["f16", "q8_0"],
         typer.Option(
-            help="Choose the precision. f16 stores the trained weights in full, q8_0 has "
-            "half the size."
+            help="Choose the precision. f16 preserves the training, q8_0 halves the size."
         ),
     ] = "f16",
     json: Json = False,
