@@ -66,8 +66,8 @@ WordingName = Annotated[
     str | None,
     typer.Option(
         "--wording",
-        help="Choose the prompts. paper: the intent of the paper's prompts (methods mabrf, stardtox). "
-        "1 to 3: a prompt paraphrase (method default). Default: ours.",
+        help="Choose the prompts. paper: the intent of the paper's prompts (methods mabrf, "
+        "stardtox). 1 to 3: a prompt paraphrase (method default). Default: ours.",
     ),
 ]
 Full = Annotated[bool, typer.Option("--full", help="Show every estimate, group and table.")]

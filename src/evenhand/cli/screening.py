@@ -62,14 +62,14 @@ def calibrate(
         float,
         typer.Option(
             min=0.0001, max=0.9999,
-            help="Limit the false-negative rate: the share of harmful texts that the screen clears.",
+            help="Limit the false-negative rate, the share of harmful texts the screen clears.",
         ),
     ] = 0.05,
     max_fpr: Annotated[
         float | None,
         typer.Option(
             min=0.0001, max=0.9999,
-            help="Limit the false-positive rate: the share of clean texts that the screen flags. "
+            help="Limit the false-positive rate, the share of clean texts the screen flags. "
             "Default: only the judge flags texts.",
         ),
     ] = None,
