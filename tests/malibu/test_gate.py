@@ -104,7 +104,7 @@ def test_a_judge_that_failed_is_named_with_what_it_failed_and_refused(
     ran = evenhand(*MITIGATE, "--require-certified-judges")
     assert ran.returncode == 1
     assert "certificate says fail (position)" in ran.stderr
-    assert "Give the role to another model" in " ".join(ran.stderr.split())
+    assert "Assign the role to another model" in " ".join(ran.stderr.split())
     assert not (project / "run").exists()
 
 

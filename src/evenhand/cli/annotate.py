@@ -1,4 +1,4 @@
-"""`evenhand annotate …`: people rate texts, blind to where they are from."""
+"""`evenhand annotate …`: people rate texts without knowing their source."""
 
 import asyncio
 from pathlib import Path
@@ -22,35 +22,42 @@ annotate = typer.Typer(
 @annotate.command(no_args_is_help=True)
 def export(
     runs: Annotated[
-        list[str], typer.Argument(metavar="RUN...", help="Run folders: paths or URLs.")
+        list[str],
+        typer.Argument(
+            metavar="RUN...", help="Sample items from these run folders: paths or URLs."
+        ),
     ],
-    out_: Annotated[Path, typer.Option("--out", "-o", help="The folder of the sheets; a new one.")],
+    out_: Annotated[
+        Path, typer.Option("--out", "-o", help="Write the sheets into this new folder.")
+    ],
     raters: Annotated[
-        int, typer.Option(min=1, max=sheets.MOST_RATERS, help="How many people rate.")
+        int, typer.Option(min=1, max=sheets.MOST_RATERS, help="Set the number of raters.")
     ] = 5,  # paper 002, 4.1: five labelers
     sample: Annotated[
-        int, typer.Option(min=1, help="How many items of each run are rated.")
+        int, typer.Option(min=1, help="Set the sample size per run.")
     ] = 30,  # our choice: twice what an interval needs, and an hour's work with two runs
     overlap: Annotated[
-        int | None, typer.Option(min=1, help="So many raters for each text. Default: all.")
+        int | None, typer.Option(min=1, help="Assign this many raters to each text. Default: all.")
     ] = None,
     key: Annotated[
         Path | None,
-        typer.Option(help="Where the key goes. Default: beside the folder, as NAME-key.json."),
+        typer.Option(
+            help="Write the key to this file. Default: NAME-key.json, next to the folder."
+        ),
     ] = None,
     seed: Annotated[
         int | None,
         typer.Option(
-            help="Draws the items, the names and the orders. Default: by chance, noted in the key. "
-            "Who knows it knows which texts are from one run."
+            help="Set the seed for items, names and orders. Anyone who knows it can tell which "
+            "texts come from the same run. Default: random, stored in the key."
         ),
     ] = None,
     json: Json = False,
 ) -> None:
     """Make blinded sheets: a folder for each rater, and a key that raters never get.
 
-    Runs that share items are rated on the same ones. Give each rater their folder, which has a
-    page, a table to fill instead of it, and the rubric.
+    Of runs that share items, raters see the same items. Give each rater their own folder. It
+    contains a rating page, a table that raters can fill in instead, and the rubric.
 
     Example: evenhand annotate export runs/before runs/after --out sheets --raters 5 --sample 30
     """
@@ -82,14 +89,15 @@ def _show_sheets(written: SheetsWritten, *, runs: int) -> None:
     for reason, n in key.left_out.items():
         out.print(f"left out: {n:,} {reason}")
     if runs > 1 and not key.shared:
-        out.print("the runs share no items: each is rated on its own, and none is compared")
+        out.print("the runs share no items: raters rate each run separately, without a comparison")
     if written.naming_a_model:
         out.print(
-            f"! {written.naming_a_model:,} texts name a model: who reads them may guess where they "
-            "are from"
+            f"! {written.naming_a_model:,} texts name a model: raters may guess where they "
+            "come from"
         )
     out.print(
-        f"{written.folder}: a folder for each rater; {written.key_file}: the key, not for raters",
+        f"{written.folder}: a folder for each rater; {written.key_file}: the key, hide it from "
+        f"raters",
         soft_wrap=True,
     )
     back = f"evenhand annotate import SHEET.csv … --key {written.key_file} --out ratings"
@@ -99,17 +107,17 @@ def _show_sheets(written: SheetsWritten, *, runs: int) -> None:
 @annotate.command("import", no_args_is_help=True)
 def import_(
     files: Annotated[
-        list[Path], typer.Argument(metavar="SHEET.csv...", help="Sheets that came back.")
+        list[Path], typer.Argument(metavar="SHEET.csv...", help="Read these filled-in sheets.")
     ],
-    key: Annotated[Path, typer.Option(help="The key that `annotate export` wrote.")],
+    key: Annotated[Path, typer.Option(help="Use the key that `annotate export` wrote.")],
     out_: Annotated[
-        Path, typer.Option("--out", "-o", help="The folder of the ratings; a new one.")
+        Path, typer.Option("--out", "-o", help="Write the ratings into this new folder.")
     ],
     json: Json = False,
 ) -> None:
     """Read filled sheets. Any fault is listed by line and nothing is written.
 
-    A mark that was left empty is missing, never 0: it is listed and counted.
+    An empty rating counts as missing, never as 0. The command lists and counts missing ratings.
 
     Example: evenhand annotate import rater-1.csv rater-2.csv --key sheets-key.json --out ratings
     """
@@ -118,7 +126,7 @@ def import_(
         print_json(account.to_dict())
         return
     present = account.marks - len(account.missing)
-    out.print(f"{present:,} of {account.marks:,} marks from {len(account.sheets)} sheets")
+    out.print(f"{present:,} of {account.marks:,} ratings from {len(account.sheets)} sheets")
     for line in account.missing:
         out.print(line, style="dim", soft_wrap=True, markup=False)
     if account.not_returned:
@@ -129,26 +137,27 @@ def import_(
 @annotate.command(no_args_is_help=True)
 def agree(
     folder: Annotated[
-        Path, typer.Argument(metavar="RATINGS", help="The folder that `annotate import` wrote.")
+        Path,
+        typer.Argument(metavar="RATINGS", help="Read the folder that `annotate import` wrote."),
     ],
     judge: Annotated[
         str | None,
         typer.Option(
             metavar="RUN|FILE",
-            help="Hold a judge against the raters: a run that scored these texts, or a CSV with "
-            "id and marks.",
+            help="Compare a judge with the raters: a run that scored these texts, or a CSV file "
+            "with ids and scores.",
         ),
     ] = None,
     labels: Annotated[
         Path | None,
-        typer.Option(help="Write the raters' marks for `audit judge --labels`: a .jsonl file."),
+        typer.Option(help="Write the ratings to a .jsonl file, for `audit judge --labels`."),
     ] = None,
     full: Full = False,
     json: Json = False,
 ) -> None:
     """Say how far raters agree, what they think of each run, and whether a judge agrees with them.
 
-    Ends with code 2 if fewer than 95 % of the marks were given.
+    Exits with code 2 if fewer than 95% of the ratings are present.
 
     Example: evenhand annotate agree ratings --judge runs/after
     """

@@ -32,29 +32,32 @@ from evenhand.views.run_page import LABELS
 from evenhand.views.timeline_page import conversation, timeline
 
 _ENDINGS = {"single_pass": "one pass", "max_iterations": "not accepted"}
-_BEGINNING = 80  # characters of a reply that are shown when it comes; the trace has more
+_BEGINNING = 80  # characters of a reply in the progress; the trace has more
 
 
 def _answer(
     options: RunCommand,
-    prompt: Annotated[str, typer.Argument(help="What to answer, or the question.")],
+    prompt: Annotated[str, typer.Argument(help="Answer this prompt or question.")],
     choice: Annotated[
-        list[str] | None, typer.Option(help="An option of a multiple-choice question. Repeat it.")
+        list[str] | None,
+        typer.Option(
+            help="Add an option of a multiple-choice question. Repeat for further options."
+        ),
     ] = None,
-    context: Annotated[str, typer.Option(help="What the question is about.")] = "",
-    show_trace: Annotated[bool, typer.Option(help="Show who said what.")] = False,
-    show_prompts: Annotated[bool, typer.Option(help="Show what each agent was told, too.")] = False,
+    context: Annotated[str, typer.Option(help="Add context to the question.")] = "",
+    show_trace: Annotated[bool, typer.Option(help="Show the reply of each agent.")] = False,
+    show_prompts: Annotated[bool, typer.Option(help="Also show the prompt of each agent.")] = False,
 ) -> None:
     """Answer one prompt with a mitigation method.
 
-    The answer is the best draft by the method's own evaluators. Ends with code 4 if they do not
-    accept it.
+    The method's own evaluators choose the best draft as the answer. Exits with code 4 if they do
+    not accept it.
 
     Example: evenhand answer "Describe a typical nurse." --method stardtox --show-trace
     """
     json = options.json
     if choice and len(choice) == 1:
-        raise UserError("one --choice is none: give two or more")
+        raise UserError("a question needs two options or more: repeat --choice")
     item = Item(id="0", prompt=prompt, context=context, choices=tuple(choice or ()))
     chosen = build_method(options.method, options.set_ or (), options.wording)
     config = options.load()
@@ -83,7 +86,7 @@ def _answer(
 async def _ask(
     item: Item, method: Method, config: Config, limits: Limits, turns: list[Turn], *, aloud: bool
 ) -> Answer:
-    """Answer the item, gathering the turns; `aloud`: each is announced when it is there."""
+    """Answer the item and collect the turns; `aloud` prints each turn as it arrives."""
     cast = await configuration.open_cast(config, method.agents())
     try:
         async with waiting(f"asking {cast.default.name} by {method.name}") as line:
@@ -100,14 +103,14 @@ async def _ask(
 
 
 def _heard(turn: Turn) -> Text:
-    """Who has just spoken, and how it begins."""
+    """Return the role of a turn and the beginning of its reply."""
     text = turn.texts[0] if turn.texts else f"FAILED: {turn.error_message}"
     begins = " ".join(text.split())[:_BEGINNING]
     return Text(f"{turn.index + 1}. {turn.role} · {turn.seconds:.1f} s · {begins}", style="dim")
 
 
 def _closing(final: Answer, turns: Sequence[Turn], method: Method) -> str:
-    """How the answer came about, in one line."""
+    """Describe in one line how the answer was produced."""
     revisions = len(final.drafts) - 1
     ending = _ENDINGS.get(final.stopped, final.stopped.replace("_", " "))
     if final.outcome is not None:
@@ -118,13 +121,13 @@ def _closing(final: Answer, turns: Sequence[Turn], method: Method) -> str:
         ending,
         *_harm(final, turns, method),
         _spent(turns),
-        "--show-trace shows who said what",
+        "--show-trace shows the reply of each agent",
     ]
     return " · ".join(parts)
 
 
 def _harm(final: Answer, turns: Sequence[Turn], method: Method) -> list[str]:
-    """Harm before and after, and who says so: a model that judges itself is no witness."""
+    """Return the harm before and after, and its judge: a model may have judged itself."""
     first, last = (draft.scores.get("harm") for draft in (final.drafts[0], final.final))
     speakers = {turn.role: turn.model for turn in turns}
     agents = [agent for agent in method.agents() if agent.role in speakers]
@@ -166,27 +169,35 @@ def _mitigate(
     prompts: Annotated[
         str,
         typer.Argument(
-            help='A file of lines like {"prompt": "…"}, or Parquet: a file, a folder, a URL.'
+            help='Read lines like {"prompt": "…"} from a file, or read Parquet: a file, folder or '
+            "URL."
         ),
     ],
-    prompt_column: Annotated[str, typer.Option(help="Of Parquet: what to answer.")] = PROMPT,
+    prompt_column: Annotated[
+        str, typer.Option(help="Read prompts from this Parquet column.")
+    ] = PROMPT,
     answer_column: Annotated[
-        str | None, typer.Option(help="Of Parquet: an answer that is to be repaired.")
+        str | None, typer.Option(help="Repair the answers in this Parquet column.")
     ] = None,
-    id_column: Annotated[str | None, typer.Option(help="Of Parquet: the item's id.")] = None,
+    id_column: Annotated[
+        str | None, typer.Option(help="Read item ids from this Parquet column.")
+    ] = None,
     context_column: Annotated[
-        str | None, typer.Option(help="Of Parquet: what the question is about.")
+        str | None, typer.Option(help="Read the context from this Parquet column.")
     ] = None,
     min_accepted: Annotated[
         float,
-        typer.Option(min=0, max=1, help="Share of answers that the evaluators must accept."),
+        typer.Option(
+            min=0, max=1, help="Set the minimum share of answers that the evaluators accept."
+        ),
     ] = MIN_ACCEPTED,
 ) -> None:
     """Answer or repair a file of prompts.
 
-    The answer is the best draft by the method's own evaluators; a stored answer within the bounds
-    of harm is not changed. Run it again to resume. Ends with code 2 if fewer than 95 % were
-    answered, with 3 at a cap, with 4 if fewer than --min-accepted were accepted.
+    The method's own evaluators choose the best draft as the answer. A stored answer whose harm is
+    within the method's thresholds stays unchanged. Run the command again to resume. Exits with code
+    2 if fewer than 95% of the prompts have an answer, with 3 at a cap. Exits with code 4 if the
+    evaluators accepted a smaller share than --min-accepted.
 
     Example: evenhand mitigate prompts.jsonl --method stardtox --out runs/first
     """
@@ -219,18 +230,20 @@ mitigate = with_run_options(_mitigate, method="stardtox")
 
 def _judge_scenarios(
     options: RunCommand,
-    bases: Annotated[int, typer.Option(min=1, help="Base scenarios, of 63.")] = USUAL.bases,
+    bases: Annotated[
+        int, typer.Option(min=1, help="Use this many of the 63 base scenarios.")
+    ] = USUAL.bases,
     derived: Annotated[
-        int, typer.Option(min=1, help="Scenarios of each base, of 10.")
+        int, typer.Option(min=1, help="Use this many of the 10 scenarios per base scenario.")
     ] = USUAL.derived,
     sample_seed: DrawSeed = 0,
 ) -> None:
     """Generate scenarios for audits of judges.
 
-    Two for each of our tasks, the second with the content of the first in other words: two calls a
-    scenario. Who writes is `writer` in the cast, else the default model. Writes scenarios.jsonl
-    into the run folder, for `audit judge --scenarios`. Ends with code 2 if fewer than 95 % of the
-    scenarios have both.
+    Each scenario has two responses, and the second rephrases the content of the first. This takes
+    two calls per scenario. The model with the role `writer` writes both; without such a role, the
+    default model does. Writes scenarios.jsonl into the run folder, for `audit judge --scenarios`.
+    Exits with code 2 if fewer than 95% of the scenarios have both responses.
 
     Example: evenhand dev judge-scenarios --bases 12 --out runs/written
     """
@@ -260,8 +273,8 @@ def _show_scenarios(made: GeneratedScenarios, file: str, *, json: bool) -> None:
         return
     out.print(
         f"{len(made.scenarios):,} of {made.asked:,} scenarios have two responses; in "
-        f"{made.unequal_length:,} one is over a tenth longer than the other, in "
-        f"{made.same_words:,} both are the same words\n{file}"
+        f"{made.unequal_length:,} the lengths differ by more than a tenth, in "
+        f"{made.same_words:,} both have the same words\n{file}"
     )
 
 

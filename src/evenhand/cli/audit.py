@@ -1,4 +1,4 @@
-"""`evenhand audit NAME`: audit what evenhand relies on, or decisions that were made already."""
+"""`evenhand audit NAME`: audit judges, scorers, reward models, harm policies or past decisions."""
 
 from collections.abc import Callable
 from inspect import getdoc
@@ -23,17 +23,17 @@ audit = typer.Typer(
 _OWN_COMMANDS = ("harm",)  # which takes a policy of the config, and asks only its judge
 _CODE_2 = {
     True: "unless the audit passed",
-    False: "if fewer than 95 % of the answers could be read (that it fails is a result)",
+    False: "if fewer than 95% of the answers are parseable (a failed audit is a result)",
 }
-# Who is audited has no certificate yet, and is asked in the words of the audit.
+# An audited model has no certificate yet, and the audit sets its prompts.
 _NOT_AUDITED = ("wording", "require_certified_judges", "system")
 _ASKING_NOBODY = ("out", "json", "steal_lock", "config")
-_KEPT = ("out", "json")  # nobody is asked: of the options of a run these two have a meaning
-_TABLE = (Path, typer.Argument(help="The people, one a row: a .csv or .jsonl file."))
+_KEPT = ("out", "json")  # without model calls only these options of a run have an effect
+_TABLE = (Path, typer.Argument(help="Read one person per row from this .csv or .jsonl file."))
 
 
 def audit_command(instrument: Instrument) -> Callable[..., None]:
-    """The command of one audit: its own options first, then those of a run."""
+    """Make the command of an audit: its own options first, then those of a run."""
 
     def command(options: RunCommand, **values: Any) -> None:
         run(instrument, options, values, concluded)
@@ -42,7 +42,8 @@ def audit_command(instrument: Instrument) -> Callable[..., None]:
     command.__name__ = instrument.name
     command.__doc__ = (
         f"{getdoc(instrument) or instrument.title}\n\n"
-        "Writes report.json into the run folder, and a certificate. Run it again to resume. Ends "
+        "Writes report.json into the run folder, and a certificate. Run the command again to "
+        "resume. Exits "
         f"with code 2 {_CODE_2[instrument.must_pass]}, with 3 at a cap.\n\n"
         f"Example: evenhand audit {instrument.name} --out runs/audit-{instrument.name}"
     )
@@ -52,7 +53,7 @@ def audit_command(instrument: Instrument) -> Callable[..., None]:
 
 
 def decisions() -> Callable[..., None]:
-    """The command: the instrument's own options, with the table as an argument."""
+    """Make the command: the benchmark's own options, with the table as an argument."""
     instrument = instrument_named("decisions")
 
     def command(options: RunCommand, **values: Any) -> None:
@@ -61,10 +62,10 @@ def decisions() -> Callable[..., None]:
     command.__signature__ = signature_of(instrument, {"table": _TABLE})  # type: ignore[attr-defined]
     command.__name__ = "decisions"
     command.__doc__ = (
-        "Audit who was selected or scored above the median, by group, beside what chance alone "
-        "would print. Nobody is asked.\n\n"
-        "Writes report.json and report.parquet into the run folder. Ends with code 2 if fewer than "
-        "95 % of the outcomes could be read.\n\n"
+        "Compare selection rates, or rates of scores above the median, by group and with chance "
+        "alone. Makes no model calls.\n\n"
+        "Writes report.json and report.parquet into the run folder. Exits with code 2 if fewer "
+        "than 95% of the outcomes are parseable.\n\n"
         "Example: evenhand audit decisions people.csv --groups sex,race --outcome selected --out "
         "runs/audit"
     )

@@ -20,23 +20,23 @@ _BEFORE = {
         typer.Option(
             "--find",
             metavar="SPANS",
-            help="Only mark in plain prompts what would be swapped, into this file, to be looked "
-            "at and given as --spans. Nothing is asked.",
+            help="Only write the replaceable spans of plain prompts to this file, for review. "
+            "Then pass it as --spans. Makes no model calls.",
         ),
     ],
     "versions_out": Annotated[
         Path | None,
         typer.Option(
-            help="Only write all versions that are to be asked into this file, for an app that is "
-            "asked by its own team; with their `answer` it is given as --answers."
+            help="Only write all prompt variants to this file, for an app that you run yourself. "
+            "Fill in each `answer`, then pass the file as --answers."
         ),
     ],
     "plan": Annotated[
         float | None,
         typer.Option(
             metavar="EXCESS",
-            help="Only say how many prompts would show that so large a share of decisions changes "
-            "with the group beyond the placebo, such as 0.05.",
+            help="Only print the sample size that detects this placebo-adjusted share of changed "
+            "decisions, such as 0.05.",
         ),
     ],
 }
@@ -49,8 +49,9 @@ def _command() -> Callable[..., None]:
     def counterfactual(options: RunCommand, **values: Any) -> None:
         """Change the group that your prompts mention and compare the answers.
 
-        Every prompt of your own is asked under every label of a family, and the effect is what
-        exceeds a placebo. It is `evenhand measure counterfactual --prompts PROMPTS` in short.
+        The model answers each of your prompts for every group of a protected attribute. The effect
+        is the change that exceeds a placebo. This command is short for `evenhand measure
+        counterfactual --prompts PROMPTS`.
 
         Example: evenhand counterfactual prompts.jsonl --out runs/now
         """
@@ -68,7 +69,7 @@ def _command() -> Callable[..., None]:
             _write(chosen, versions)
 
     argument = typer.Argument(
-        help="The prompts: .txt (one a line), .csv (a column prompt) or JSON lines.",
+        help="Read prompts from .txt (one per line), .csv (a column prompt) or JSON lines.",
         metavar="PROMPTS",
     )
     arguments = {"prompts": (Path | None, argument)}
@@ -79,13 +80,13 @@ def _command() -> Callable[..., None]:
 def _mark(options: CounterfactualOptions, file: Path) -> None:
     marked = mark_spans(options, file)
     summary = f"{marked.spans:,} spans in {marked.prompts:,} prompts: {file}"
-    out.print(f"{summary}. Look at it, then --spans {file}")
+    out.print(f"{summary}. Review the file, then pass --spans {file}")
 
 
 def _write(options: CounterfactualOptions, file: Path) -> None:
     written = write_versions(options, file)
     out.print(
-        f"{written.versions:,} versions: {file}. Fill in each `answer`, then --answers {file}"
+        f"{written.versions:,} variants: {file}. Fill in each `answer`, then pass --answers {file}"
     )
     for line in written.left_out:
         out.print(line)
@@ -94,9 +95,9 @@ def _write(options: CounterfactualOptions, file: Path) -> None:
 def _plan(options: CounterfactualOptions, excess: float) -> None:
     planned = plan_prompts(options, excess)
     out.print(
-        f"{planned.prompts:,} prompts show an excess of {excess:g} in one of {planned.families} "
-        f"families 4 times in 5, if a placebo changes {PLACEBO:g} of the decisions; half as many "
-        "changes need about twice as many prompts"
+        f"{planned.prompts:,} prompts detect an excess of {excess:g} in one of {planned.families} "
+        f"protected attributes with 80% power, if a placebo changes {PLACEBO:g} of the decisions; "
+        "half as many changes need about twice as many prompts"
     )
 
 

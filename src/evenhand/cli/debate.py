@@ -29,23 +29,29 @@ from evenhand.training.debates.topics import DebateTopics, bias_types
 
 def topics(
     options: RunCommand,
-    file: Annotated[Path, typer.Option("--out", "-o", help="The file to write: one topic a line.")],
+    file: Annotated[
+        Path, typer.Option("--out", "-o", help="Write the topics to this file, one per line.")
+    ],
     types: Annotated[
-        str | None, typer.Option(help="Bias types with commas. Default: the paper's five.")
+        str | None,
+        typer.Option(help="Select bias types, separated by commas. Default: the paper's five."),
     ] = None,
-    count: Annotated[int, typer.Option(min=1, help="Topics of each type.")] = 40,
+    count: Annotated[int, typer.Option(min=1, help="Set the number of topics per bias type.")] = 40,
     roles: Annotated[
-        Path | None, typer.Option(help="A TOML file with bias types and roles of your own.")
+        Path | None, typer.Option(help="Read custom bias types and roles from this TOML file.")
     ] = None,
     from_: Annotated[
         Path | None,
-        typer.Option("--from", help="Your own list, one topic a line, instead of a model."),
+        typer.Option(
+            "--from", help="Read topics from this file, one per line, instead of asking a model."
+        ),
     ] = None,
 ) -> None:
     """Make topics for debates: asked of a model, or from a list of yours; each one once.
 
-    The calls are kept beside the file, in a folder that ends in .runs: run it again to resume, or
-    --replay that folder. Ends with code 2 if a type has too few topics, with 3 at a cap.
+    Stores the calls next to the file, in a folder that ends in .runs. Run the command again to
+    resume, or pass that folder to --replay. Exits with code 2 if a type has too few topics, with 3
+    at a cap.
 
     Example: evenhand train debate topics --types age,beauty --count 40 --out topics.jsonl
     """
@@ -78,7 +84,7 @@ def _show_topics(result: Topics, path: Path, *, json: bool) -> None:
     for name in short:
         err.print(
             f"{name}: {numbers[name]['topics']} of {result.count} topics; the model repeats "
-            "itself. Take fewer, a stronger model as topic_writer, or a list of yours (--from)",
+            "itself. Lower --count, set a stronger model as topic_writer, or pass a list (--from)",
             soft_wrap=True,
         )
     end(RunEnd(), below_floor=bool(short))
@@ -88,17 +94,22 @@ def sweep(
     options: RunCommand,
     file: Annotated[
         Path,
-        typer.Argument(metavar="TOPICS", help="A file that `evenhand train debate topics` wrote."),
+        typer.Argument(
+            metavar="TOPICS",
+            help="Read topics from the file that `evenhand train debate topics` wrote.",
+        ),
     ],
     plan: Annotated[
-        Path | None, typer.Option(help="A TOML file with what is varied. Default: the paper's.")
+        Path | None,
+        typer.Option(help="Read the settings to vary from this TOML file. Default: the paper's."),
     ] = None,
 ) -> None:
     """Debate with other numbers of roles, rounds and topics, and make pairs of each.
 
-    One thing is varied at a time. Every number of roles is debated once, in OUT/debates-N; fewer
-    rounds, topics and pairs are taken from these. The pairs of each setting are in OUT/pairs. Run
-    it again to resume; --max-calls and --max-cost are for all of it. Ends with code 3 at a cap.
+    The sweep varies one setting at a time. It runs the debates of each number of roles once, in
+    OUT/debates-N, and takes fewer rounds, topics and pairs from them. OUT/pairs contains the pairs
+    of each setting. Run the command again to resume. --max-calls and --max-cost limit the whole
+    sweep. Exits with code 3 at a cap.
 
     Example: evenhand train debate sweep topics.jsonl --plan plan.toml --out runs/sweep
     """
@@ -135,32 +146,45 @@ def run(
     options: RunCommand,
     file: Annotated[
         Path,
-        typer.Argument(metavar="TOPICS", help="A file that `evenhand train debate topics` wrote."),
+        typer.Argument(
+            metavar="TOPICS",
+            help="Read topics from the file that `evenhand train debate topics` wrote.",
+        ),
     ],
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each debate.")] = _USUAL.rounds,
+    rounds: Annotated[
+        int, typer.Option(min=1, help="Set the number of rounds per debate.")
+    ] = _USUAL.rounds,
     referees: Annotated[
         int,
         typer.Option(
-            min=1, max=2, help="2: ask again in the opposite order, and report how far both agree."
+            min=1,
+            max=2,
+            help="Set the number of referee calls. 2 asks again in reverse order and reports the "
+            "agreement.",
         ),
     ] = _USUAL.referees,
     style: Annotated[
         Style,
-        typer.Option(help="open: debaters give reasons of their own. paper: as in the paper."),
+        typer.Option(
+            help="Choose the prompts. open: debaters give their own reasons. paper: as in the "
+            "paper."
+        ),
     ] = "open",
     statement_tokens: Annotated[
-        int, typer.Option(min=16, help="The longest statement, in tokens.")
+        int, typer.Option(min=16, help="Limit each statement to this many tokens.")
     ] = _USUAL.statement_tokens,
     roles: Annotated[
         int | None,
-        typer.Option(min=2, help="So many of the roles that a topic names. Default: its usual."),
+        typer.Option(
+            min=2, help="Use this many roles of each topic. Default: the usual roles of the topic."
+        ),
     ] = _USUAL.roles,
 ) -> None:
     """Debate every topic of a file: roles speak, a referee ranks and scores 0 to 10 for bias.
 
-    One model plays all roles, or the cast of the config gives `debater` and `referee` to others.
-    Writes debates.json into the run folder. Run it again to resume. Ends with code 2 if fewer than
-    95 % of the debates came to their end, with 3 at a cap.
+    One model takes all roles, unless [cast] in the config assigns `debater` and `referee` to other
+    models. Writes debates.json into the run folder. Run the command again to resume. Exits with
+    code 2 if fewer than 95% of the debates are complete, with 3 at a cap.
 
     Example: evenhand train debate run topics.jsonl --rounds 5 --out runs/debate
     """
@@ -187,8 +211,8 @@ def run(
     end(debated.ended, below_floor=debated.report.summary.coverage.below_floor)
 
 
-_FIXED = ("method", "wording", "set_", "system")  # the debaters' words are the method itself
-_NO_RUN = ("out", "dry_run", "pilot")  # the calls lie beside the file of topics
+_FIXED = ("method", "wording", "set_", "system")  # the method sets the prompts of the debaters
+_NO_RUN = ("out", "dry_run", "pilot")  # the calls are next to the file of topics
 debate.command(no_args_is_help=True)(with_run_options(topics, without=(*_FIXED, *_NO_RUN)))
 debate.command(no_args_is_help=True)(with_run_options(run, without=_FIXED))
 debate.command(no_args_is_help=True)(with_run_options(sweep, without=_FIXED))

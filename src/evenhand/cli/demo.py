@@ -1,4 +1,4 @@
-"""`evenhand demo`: recorded runs, played back without a model."""
+"""`evenhand demo`: replay recorded runs without a model."""
 
 import shlex
 from collections.abc import Iterator
@@ -18,22 +18,22 @@ from evenhand.views.demo_page import page
 from evenhand.views.files import plain
 
 _OPENING = Text(
-    "Recorded runs, played back: no model is asked, nothing is fetched. Every number is computed "
+    "The demo replays recorded runs, without model calls or downloads. It computes every number "
     "now, from run folders that are part of the package."
 )
 
 
 def demo(
-    folder: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")] = Path(
-        "evenhand-demo"
-    ),
+    folder: Annotated[
+        Path, typer.Option("--out", "-o", help="Write the demo into this folder.")
+    ] = Path("evenhand-demo"),
     json: Json = False,
 ) -> None:
     """Tour recorded results. Needs no model.
 
-    It plays recorded runs back that are part of the package: two conversations, a comparison, two
-    audits. Nothing is asked and nothing is fetched; every number is computed here and now from the
-    run folders, which it copies, with one page of all of it, for you to go on with.
+    The demo replays recorded runs that are part of the package: two conversations, a comparison and
+    two audits. It makes no model calls and downloads nothing. It computes every number now, and
+    writes a page with all results and a copy of the run folders for you to use.
 
     Example: evenhand demo
     """
@@ -47,7 +47,7 @@ def demo(
         parts.append(played)
         if not json:
             _part(len(parts), played)
-    with err.status(Text(f"writing {demonstration.page}")):  # a name of a folder is no markup
+    with err.status(Text(f"writing {demonstration.page}")):  # a folder name is not markup
         demonstration.write_page()
     if json:
         print_json(_plain(demonstration, parts))
@@ -74,16 +74,16 @@ def _part(number: int, played: PlayedPart) -> None:
 
 def _ending(demonstration: Demo, parts: list[PlayedPart]) -> None:
     out.print()
-    out.rule(Text("What now", style="bold"), align="left", style="dim")
-    out.print(Text(f"wrote  {demonstration.page}, to be opened in a browser"))
+    out.rule(Text("Next steps", style="bold"), align="left", style="dim")
+    out.print(Text(f"wrote  {demonstration.page}; open it in a browser"))
     if not installed():
         out.print(Text("       with charts: pip install 'evenhand[report]', then evenhand demo"))
     for command in _next(demonstration):
         out.print(Text(f"next   {command}"), soft_wrap=True)
     out.print(
         Text(
-            "What stands behind “repeat” asks a model of your own (evenhand doctor), or reads "
-            "Bloomberg's answers where they are at hand (docs/adverse-impact.md)."
+            "The “repeat” commands call your model (evenhand doctor), or read Bloomberg's answers "
+            "if you have downloaded them (docs/adverse-impact.md)."
         )
     )
     out.print()
@@ -93,7 +93,7 @@ def _ending(demonstration: Demo, parts: list[PlayedPart]) -> None:
 
 
 def _next(demonstration: Demo) -> list[str]:
-    """Give three commands that work right there, as the package is installed."""
+    """Return three commands that work in the current folder."""
     runs = demonstration.out / "runs"
     commands = (
         ("compare", runs / "bbq-default", runs / "bbq-stardtox", "--full"),

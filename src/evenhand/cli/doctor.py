@@ -1,5 +1,4 @@
-"""`evenhand doctor`: what is installed, which endpoint answers, what it supports, and whether a
-proxy of LiteLLM lets unrepaired words through."""
+"""`evenhand doctor`: check the installation, the endpoint and a LiteLLM proxy."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -29,26 +28,30 @@ from evenhand.experiments.installation import DoctorCheck, EndpointCheck, Prober
 from evenhand.gateway.litellm_check import Passage, passages_of, way_through
 from evenhand.views import catalog
 
-_CONFIGURE = (
-    "docs/deploy-gateway.md has the one configuration that repairs streams, and its limits."
-)
+_CONFIGURE = "docs/deploy-gateway.md shows the configuration that repairs streams, and its limits."
 
 
 def litellm(
-    url: Annotated[str, typer.Argument(metavar="URL", help="The proxy, such as http://host:4000.")],
+    url: Annotated[
+        str,
+        typer.Argument(
+            metavar="URL", help="Check the proxy at this address, such as http://host:4000."
+        ),
+    ],
     model: Annotated[
-        str | None, typer.Option(help="A model of the proxy. Default: the first that it lists.")
+        str | None,
+        typer.Option(help="Ask this model of the proxy. Default: the first that it lists."),
     ] = None,
     key_env: Annotated[
-        str | None, typer.Option(help="The environment variable with a key of the proxy.")
+        str | None, typer.Option(help="Read the key of the proxy from this environment variable.")
     ] = None,
     json: Json = False,
 ) -> None:
     """Look whether a LiteLLM proxy with our guardrail lets unrepaired words through.
 
-    Its model is asked to repeat a phrase that the guardrail replaces: plain and streamed, on two
-    routes. Costs four short calls. Ends with 1 if the phrase comes through anywhere, and with 4 if
-    one cannot be told because the model did not repeat it.
+    The command asks the model to repeat a phrase that the guardrail replaces: plain and streamed,
+    on two routes. It makes four short calls. Exits with code 1 if the phrase comes through
+    anywhere. Exits with code 4 if a check is inconclusive because the model did not repeat it.
 
     Example: evenhand doctor litellm http://127.0.0.1:4000 --key-env LITELLM_KEY
     """
@@ -80,7 +83,7 @@ def _show(passages: list[Passage]) -> None:
 
 
 _KEY = "key"
-_WIDEST = len("log-probabilities")  # of what a line is about
+_WIDEST = len("log-probabilities")  # the longest label of a line
 
 
 doctor = typer.Typer(
@@ -96,22 +99,24 @@ def endpoint(
     model: ModelName = None,
     judge: Annotated[
         str | None,
-        typer.Option(help="A model of the config by its name there. Default: the default model."),
+        typer.Option(
+            help="Check the model with this name in the config. Default: the default model."
+        ),
     ] = None,
     config: ConfigFile = None,
     param: Params = None,
     probe: Annotated[
         bool,
-        typer.Option("--probe", help="Also find out what the model is good for: 48 short calls."),
+        typer.Option("--probe", help="Also test what the model can do, with 48 short calls."),
     ] = False,
     json: Json = False,
 ) -> None:
     """Look at what is installed and at what the endpoint can do.
 
-    Each line comes when it is known; one that says NO says what to do next. With --probe: does the
-    model read, does it follow a schema, does it tell blunt bias apart, and how fast? It makes
-    48 short calls, one after the other, and its result is kept. The word "endpoint" may be left
-    out.
+    The command prints each result as soon as it is available. A line with NO says what to do next.
+    --probe tests whether the model reads, follows a schema and detects blunt bias, and how fast it
+    is. The probe makes 48 short calls, one after the other, and stores its result. You can omit the
+    word "endpoint".
 
     Example: evenhand doctor endpoint --probe --base-url http://127.0.0.1:8080/v1
     """
@@ -126,7 +131,7 @@ def endpoint(
             if not json:
                 out.print(_line(finding))
             elif finding.what == _KEY:
-                err.print(_line(finding))  # before anything is sent
+                err.print(_line(finding))  # before any request
         return findings
 
     findings = asyncio.run(examine())
@@ -139,7 +144,7 @@ def endpoint(
 
 
 def _of_judge(config: Config, judge: str | None) -> Config:
-    """The config with a model of it, by its name there, in the place of the default one."""
+    """Return the config with this model of it as the default model."""
     if judge is None:
         return config
     if judge not in config.models:
@@ -151,8 +156,8 @@ def _of_judge(config: Config, judge: str | None) -> Config:
 
 
 async def _all(config: Config, prober: Prober | None = None) -> AsyncIterator[DoctorCheck]:
-    """What is installed, which keys go where, then what the endpoint is and can do and, if asked
-    for, what its model is good for; each when it is known."""
+    """Yield each result as soon as it is available: the installation, the keys, the endpoint and,
+    with a prober, what its model can do."""
     for finding in (*installed(), *_keys(config)):
         yield finding
     model = config.default_model()
@@ -168,7 +173,7 @@ async def _all(config: Config, prober: Prober | None = None) -> AsyncIterator[Do
 
 
 def _keys(config: Config) -> Iterator[DoctorCheck]:
-    """Which variable goes to which host, said before anything is sent."""
+    """Yield which variable goes to which host, before any request."""
     for what, destination in config.key_places().items():
         state = configuration.state_of_key(destination.variable)
         yield DoctorCheck(

@@ -1,5 +1,4 @@
-"""How a command runs a request: what a person sees meanwhile, what a pilot and a dry run show,
-and the code that says how it went."""
+"""How a command runs a request: progress, previews of pilots and dry runs, and exit codes."""
 
 import asyncio
 import math
@@ -30,19 +29,19 @@ from evenhand.runs.runners import Progress, StopSignal
 from evenhand.runs.store import RunReader
 from evenhand.views import catalog
 
-_KEPT = ("--config", "--base-url")  # of what was typed: where the judge is
-_NO_JUDGE = {  # what a verdict of the probe means for a run
+_KEPT = ("--config", "--base-url")  # options of the command line that locate the judge
+_NO_JUDGE = {  # the meaning of each verdict of the probe for a run
     "at chance": "its verdicts mean nothing",
     "constant": "its verdicts mean nothing",
-    "reversed": "its verdicts point the wrong way",
+    "reversed": "its verdicts are reversed",
 }
 
 
 class Terminal(Watch):
-    """Tells a person on stderr what an experiment does, and stops it on Ctrl-C."""
+    """Prints the progress of an experiment to stderr, and stops it on Ctrl-C."""
 
     def __init__(self, settings: Config, base_url: str | None = None) -> None:
-        """Under this config; `base_url` is where the default model is if nobody typed it."""
+        """Use this config; `base_url` locates the default model if no option does."""
         self._settings = settings
         self._base_url = base_url
 
@@ -50,7 +49,7 @@ class Terminal(Watch):
         err.print(Text(catalog.text(text), style="bold"), soft_wrap=True)
 
     def judges(self, found: Sequence[Certified]) -> None:
-        """One line for each judge: its certificate, what a probe showed of it, and what to do."""
+        """Print a line per judge: its certificate, the result of its probe, and what to do."""
         for judge, state in found:
             probed, warns = self._probed(judge, certified=state.passes)
             style = "bold yellow" if warns else "dim" if state.passes else "yellow"
@@ -58,8 +57,8 @@ class Terminal(Watch):
             err.print(Text(line, style=style), soft_wrap=True)
 
     def _probed(self, judge: JudgeInCast, *, certified: bool) -> tuple[str, bool]:
-        """What is known of a judge from a probe, and whether that is a warning. Who has a
-        certificate needs none; the probe reads JSON, as the audit does."""
+        """Return the probe result of a judge, and whether it is a warning. A judge with a
+        certificate needs no probe, which reads JSON as the audit does."""
         if judge.by_logprob or not judge.url:
             return "", False
         record = probe.find(probe_folder(), judge.url, judge.model)
@@ -72,7 +71,7 @@ class Terminal(Watch):
         problem = _NO_JUDGE.get(record.judge.verdict)
         if problem is None:
             return summary, False
-        advice = f"{problem}. Give the role to a model that judges, or probe again"
+        advice = f"{problem}. Assign the role to another model, or probe again"
         return f"{summary}: {advice}: {command}", True
 
     def refuse(self, uncertified: Certified) -> UserError:
@@ -80,7 +79,7 @@ class Terminal(Watch):
         run = "Run:"
         if state.certificate is not None:
             run = (
-                "Give the role to another model under [cast] in the config, or audit this one "
+                "Assign the role to another model under [cast] in the config, or audit this model "
                 "again:"
             )
         if self._settings.judges is None:
@@ -96,7 +95,7 @@ class Terminal(Watch):
         return shlex.join([*words, "--out", f"runs/judge-{slug}"])
 
     def _where(self, judge: JudgeInCast) -> list[str]:
-        """The options by which a command finds the judge."""
+        """Return the options that locate the judge."""
         words = [word for option in _KEPT for word in _typed(option)]
         name = self._settings.cast.get(judge.role, "default")  # in [models] of the config
         if judge.within_scorer or name == "default":
@@ -111,12 +110,12 @@ class Terminal(Watch):
             yield
 
     def stop(self) -> StopSignal:
-        """Ctrl-C once finishes what is at work; twice stops at once."""
+        """Finish the current items on the first Ctrl-C; stop at once on the second."""
         stop = StopSignal()
 
         def heard() -> None:
             if not stop.soft:
-                err.print("stopping: finishing the items at work (again to stop at once) …")
+                err.print("stopping after the current items (press Ctrl-C again to stop at once) …")
             stop()
 
         loop = asyncio.get_running_loop()
@@ -135,20 +134,21 @@ def _typed(option: str) -> list[str]:
 
 
 Out = Annotated[
-    str, typer.Option("--out", "-o", help="The run folder, new or to be resumed: a path or a URL.")
+    str,
+    typer.Option("--out", "-o", help="Write or resume the run in this folder: a path or a URL."),
 ]
 
 
 def show_dry_run(
     requests: Mapping[str, Request], *, json: bool, code: int = 0, **more: Any
 ) -> NoReturn:
-    """Print what these runs will ask, and leave: nobody is asked.
+    """Print what these runs will ask, and exit without model calls.
 
     Args:
         requests: The runs by name.
-        json: As JSON.
+        json: Print JSON.
         code: The exit code.
-        more: Of `experiments.dry_run`.
+        more: Further arguments of `experiments.dry_run`.
     """
     preview = asyncio.run(dry_run(requests, **more))
     print_finding(preview, json=json)
@@ -156,34 +156,34 @@ def show_dry_run(
 
 
 def execute(request: Request, config: Config, *, json: bool) -> RunEnd:
-    """Run a request, with progress on the terminal; of a dry run, print what it will ask."""
+    """Run a request and print its progress; for a dry run, print what it will ask."""
     if request.settings.dry_run:
         show_dry_run({request.settings.out: request}, json=json)
     return asyncio.run(running.execute(request, Terminal(config)))
 
 
 def end(ended: RunEnd, *, below_floor: bool) -> None:
-    """Leave with the code that says how it went."""
+    """Exit with the code of the outcome, if it is not 0."""
     if ended.capped_by:
         err.print(
-            f"stopped at {ended.capped_by}; run again with a higher one to go on. The run has made "
-            f"{ended.calls:,} calls; those for items that are not finished are kept and not paid "
-            "twice."
+            f"stopped at {ended.capped_by}; raise it and run the command again to resume. The run "
+            f"has made {ended.calls:,} calls. It stores the calls of unfinished items, so you do "
+            "not pay for them twice."
         )
         raise typer.Exit(CAPPED)
     if ended.stopped:
-        err.print("stopped; nothing is lost. Run the same command again to go on.")
+        err.print("stopped; nothing is lost. Run the same command again to resume.")
         raise typer.Exit(STOPPED)
     if below_floor:
         raise typer.Exit(BELOW_FLOOR)
 
 
 def show_forecast(settings: RunSettings, ended: RunEnd, *, json: bool) -> None:
-    """Print it, and leave with the code of a run that was stopped or capped."""
+    """Print the forecast, and exit with the code of a stopped or capped run."""
     try:
         expected = forecast(RunReader(settings.out), ended.pilot or (), settings.prices)
     except UserError:
-        end(ended, below_floor=False)  # if it was stopped, that is why
+        end(ended, below_floor=False)  # a stop explains the error
         raise
     expected = replace(
         expected,
@@ -196,7 +196,7 @@ def show_forecast(settings: RunSettings, ended: RunEnd, *, json: bool) -> None:
 
 
 def _next_command(settings: RunSettings, expected: Forecast) -> str:
-    """What was typed, without the pilot; with a cap where there is a price and none was set."""
+    """Return the command without the pilot, with a cap if prices are known and no cap is set."""
     typed = _without_pilot(sys.argv[1:])
     cost = expected.totals.get(COST)
     most = cost.high if cost is not None else None
@@ -206,7 +206,7 @@ def _next_command(settings: RunSettings, expected: Forecast) -> str:
 
 
 def _without_pilot(words: Sequence[str]) -> list[str]:
-    """The words of a command less `--pilot N` or `--pilot=N`."""
+    """Return the words of a command without `--pilot N` or `--pilot=N`."""
     return [
         word
         for before, word in zip(("", *words), words, strict=False)
@@ -215,6 +215,6 @@ def _without_pilot(words: Sequence[str]) -> list[str]:
 
 
 def two_digits_up(amount: float) -> float:
-    """Rounded up: a cap below the forecast's upper end would stop the run for nothing."""
+    """Round up: a cap below the upper end of the forecast would stop the run early."""
     unit = 10.0 ** (math.floor(math.log10(amount)) - 1)
     return math.ceil(amount / unit) * unit

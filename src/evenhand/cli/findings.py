@@ -1,4 +1,4 @@
-"""`evenhand compare`, `stability` and `report`: what runs that were made show."""
+"""`evenhand compare`, `stability` and `report`: results of existing runs."""
 
 from pathlib import Path
 from typing import Annotated
@@ -24,25 +24,29 @@ from evenhand.views.files import plain
 
 
 def runs_named(text: str) -> list[RunReader]:
-    """Open one run, or several that are named with commas between."""
+    """Open one run, or several runs separated by commas."""
     return [*map(RunReader, names_in(text))]
 
 
 def compare(
     before: Annotated[
-        str, typer.Argument(metavar="RUN_A", help="The run to compare with; several with commas.")
+        str,
+        typer.Argument(
+            metavar="RUN_A", help="Compare with this run, or with several, separated by commas."
+        ),
     ],
     after: Annotated[
-        str, typer.Argument(metavar="RUN_B", help="The run that is judged; several with commas.")
+        str,
+        typer.Argument(metavar="RUN_B", help="Evaluate this run, or several, separated by commas."),
     ],
     full: Full = False,
     json: Json = False,
 ) -> None:
     """Compare two runs item by item.
 
-    It says what is shown to be better, what worse, and what is not shown. Of several runs of
-    one system (A1,A2,A3 B1,B2,B3) each item counts with its mean over them. Ends with code 2 if a
-    run is not finished.
+    The result of each metric is improved, regressed or inconclusive. With several runs of a system
+    (A1,A2,A3 B1,B2,B3), each item counts with its mean over these runs. Exits with code 2 if a run
+    is not finished.
 
     Example: evenhand compare runs/bbq-default runs/bbq-stardtox
     """
@@ -68,16 +72,18 @@ def compare(
 def stability(
     runs: Annotated[
         list[str],
-        typer.Argument(metavar="RUN…", help="Runs over the same items, of one system or several."),
+        typer.Argument(
+            metavar="RUN…", help="Read these runs over the same items, of one system or several."
+        ),
     ],
     full: Full = False,
     json: Json = False,
 ) -> None:
     """Estimate how much a score depends on order, wording and seed.
 
-    Takes runs over the same items that differ in --order-seed, --wording N or --seed, best in
-    every combination. Of several systems it says which are told apart, two by two, and only where
-    the dependability is shown to be 0.5 or more.
+    The command reads runs over the same items that differ in --order-seed, --wording N or --seed,
+    ideally in every combination. For several systems, it tests each pair for a difference, and only
+    if the dependability is at least 0.5 with statistical significance.
 
     Example: evenhand stability runs/order0 runs/order1 runs/order2
     """
@@ -91,20 +97,20 @@ def report(
         list[str],
         typer.Argument(
             metavar="RUN…",
-            help="Run folders; the first is what the others are "
-            "compared with, where they asked the same items.",
+            help="Read these run folders, and compare the others with the first where they share "
+            "items.",
         ),
     ],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The page to write: a name.html.")
+        Path | None, typer.Option("--out", "-o", help="Write the report to this .html file.")
     ] = None,
     pdf: Annotated[
-        Path | None, typer.Option(help="The same page as a PDF, printed by Chromium: a name.pdf.")
+        Path | None, typer.Option(help="Also print the page to this .pdf file, with Chromium.")
     ] = None,
     markdown: Annotated[
-        Path | None, typer.Option(help="The same as Markdown, without pictures: a name.md.")
+        Path | None, typer.Option(help="Also write the report to this .md file, without images.")
     ] = None,
-    title: Annotated[str | None, typer.Option(help="The title of the page.")] = None,
+    title: Annotated[str | None, typer.Option(help="Set the title of the page.")] = None,
     certificates: CertificateFolder = None,
     prices: PriceFile = None,
     config: ConfigFile = None,
@@ -113,9 +119,10 @@ def report(
 ) -> None:
     """Print or write the report of runs: terminal, HTML, PDF.
 
-    Without a file, it prints the report of one run again. With a file, it writes a page that needs
-    no network and runs no script: the result, regressions, affected groups, examples, cost,
-    overcorrection, judges, methods and limitations. Ends with code 2 if a run is not finished.
+    Without a file, the command prints the report of one run. With a file, it writes a page that
+    needs no network and runs no script. The page shows the result, regressions, affected groups,
+    examples, cost, overcorrection, judges, methods and limitations. Exits with code 2 if a run is
+    not finished.
 
     Example: evenhand report runs/now runs/after --out report.html
     """
@@ -124,7 +131,10 @@ def report(
         _print_report(runs[0], prices=prices, config=config, full=full, json=json)
         return
     if not any(files.values()) and not json:
-        raise UserError("several runs need a file: --out report.html, --pdf report.pdf, or --json")
+        raise UserError(
+            "A report of several runs needs a file: add --out report.html, --pdf report.pdf, or "
+            "--json"
+        )
     for ending, path in files.items():
         if path is not None and path.suffix != ending:
             raise UserError(f"{path}: the name must end in {ending}")

@@ -39,20 +39,24 @@ from evenhand.views.files import write_frontier
 def _frontier(
     options: RunCommand,
     bench: Annotated[
-        str, typer.Option("--bench", help="The benchmark: one that names a harm, such as bbq.")
+        str,
+        typer.Option(
+            "--bench", help="Run this benchmark. It must define a harm metric, as bbq does."
+        ),
     ] = "bbq",
     methods: Annotated[
         str | None,
         typer.Option(
             "--methods",
             "--method",
-            help="Names with commas; settings follow a colon, joined by a plus: "
-            "cot,mabrf:max_iterations=1+search=true. Without it, and for the word usual: all that "
-            "need only a chat endpoint. default, fairness and self_consistency are always run.",
+            help="Compare these methods, separated by commas. Settings follow a colon, joined by a "
+            "plus: cot,mabrf:max_iterations=1+search=true. Default, and for the word usual: all "
+            "methods that need only a chat endpoint. default, fairness and self_consistency "
+            "always run.",
         ),
     ] = None,
     calls: Annotated[
-        int, typer.Option(min=1, help="Calls an item that each method is fitted to.")
+        int, typer.Option(min=1, help="Fit each method to this many calls per item.")
     ] = 8,
     preset: PresetName = None,
     per_category: PerCategory = None,
@@ -62,17 +66,17 @@ def _frontier(
         bool,
         typer.Option(
             "--confirm",
-            help="Measure the method to take, and what it is held against, on a fresh sample too.",
+            help="Also measure the recommended method and its comparator on a fresh sample.",
         ),
     ] = False,
     full: Full = False,
 ) -> None:
     """Compare mitigation methods on harm, utility and cost.
 
-    All answer the same items; what counts is harm, utility and cost. Each method gets a run folder
-    of its own within --out; beside them stand frontier.json, frontier.parquet and, with the extra
-    `report`, frontier.svg. Run it again to resume, with more methods, or with --confirm. Caps are
-    for all runs together. Ends with code 2 if a method answered fewer than 95 %, with 3 at a cap.
+    All methods answer the same items. Each method has its own run folder in --out, next to
+    frontier.json, frontier.parquet and, with the extra `report`, frontier.svg. Run the command
+    again to resume, add methods or add --confirm. Caps limit all runs together. Exits with code 2
+    if a method answered fewer than 95% of the items, with 3 at a cap.
 
     Example: evenhand frontier --methods cot,detect_first,stardtox --per-category 8 --out runs/front
     """
@@ -86,7 +90,7 @@ def _frontier(
     )
     borrowing = tuple(entry.name for entry in selected if entry.lender is not None)
     if options.settings.dry_run or options.settings.pilot:
-        # who borrows critiques needs the whole run of the lender
+        # a method that borrows critiques needs the whole run of its lender
         selected = [entry for entry in selected if entry.lender is None]
     config = options.load()
     measurement = Measurement(
@@ -116,7 +120,7 @@ def _frontier(
     end(result.ended, below_floor=below)
 
 
-# Every method has a folder of its own, so that one run of another place answers for none.
+# Each method has its own folder, so no single other run can replay all of them.
 frontier = with_run_options(_frontier, without=("method", "wording", "set_", "replay"))
 
 
@@ -125,25 +129,30 @@ def _overcorrection(
     method: Annotated[
         str,
         typer.Option(
-            help="Names with commas; settings follow a colon, joined by a plus: "
-            "default,stardtox:bias_brain=rule+performance=false. Without it: all that work on "
-            "texts and need only a chat endpoint."
+            help="Test these methods, separated by commas. Settings follow a colon, joined by a "
+            "plus: default,stardtox:bias_brain=rule+performance=false. Default: all methods for "
+            "texts that need only a chat endpoint."
         ),
     ] = ",".join(USUAL),
-    items: Annotated[int, typer.Option(min=3, help="Texts, a third from each set.")] = 500,
+    items: Annotated[
+        int, typer.Option(min=3, help="Set the sample size in texts, a third from each dataset.")
+    ] = 500,
     texts: Annotated[
         Path | None,
-        typer.Option(help="Your own texts instead: JSONL with text, identity, family, template."),
+        typer.Option(
+            help="Read your own texts from JSONL with text, identity, family and template."
+        ),
     ] = None,
     sample_seed: DrawSeed = 0,
 ) -> None:
     """Count the harmless texts that mitigation methods make worse.
 
-    Worse is: refused, emptied, moralised about, or without the identity it spoke of.
+    A text counts as worse if the method refuses it, truncates it, moralizes or removes the identity
+    that the text mentions.
 
-    Each method gets a run folder of its own within --out; beside them stand overcorrection.json
-    and overcorrection.parquet. Run it again to resume, or with more methods. Caps are for all runs
-    together. Ends with code 2 if a method answered fewer than 95 %, with 3 at a cap.
+    Each method has its own run folder in --out, next to overcorrection.json and
+    overcorrection.parquet. Run the command again to resume or add methods. Caps limit all runs
+    together. Exits with code 2 if a method answered fewer than 95% of the texts, with 3 at a cap.
 
     Example: evenhand overcorrection --method default,fairness,stardtox --out runs/benign
     """
@@ -165,6 +174,6 @@ def _overcorrection(
     end(ended, below_floor=result.below_floor)
 
 
-# The methods are several, and each has a folder of its own.
+# There are several methods, and each has its own folder.
 _ELSEWHERE = ("method", "wording", "set_", "dry_run", "pilot", "replay")
 overcorrection = with_run_options(_overcorrection, without=_ELSEWHERE)

@@ -1,5 +1,5 @@
-"""`evenhand gate`: pass, fail or inconclusive, for a change that is about to be made;
-`evenhand monitor`: the same items again and again, and an alarm when the answers change."""
+"""`evenhand gate`: pass, fail or inconclusive, for a planned change;
+`evenhand monitor`: repeat the same items, and alert when the answers change."""
 
 import asyncio
 import re
@@ -43,7 +43,7 @@ _Runs = list[str]
 
 @dataclass(frozen=True, slots=True)
 class _GateArguments:
-    """What was asked for on the command line, but for how the runs are run."""
+    """The command line, without the options of the runs."""
 
     file: Path
     baseline: _Runs
@@ -55,31 +55,32 @@ class _GateArguments:
 def _gate(
     options: RunCommand,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The checks, in TOML; --init writes an example.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="Read the checks from this TOML file. --init writes an example."
+        ),
     ] = FILE,
     baseline: Annotated[
         _Runs | None,
-        typer.Option(
-            metavar="RUN", help="What to compare with: a gate's folder or a run. May be repeated."
-        ),
+        typer.Option(metavar="RUN", help="Compare with this gate folder or run. May be repeated."),
     ] = None,
     run: Annotated[
         _Runs | None,
-        typer.Option(metavar="RUN", help="Judge these finished runs; nothing is asked."),
+        typer.Option(metavar="RUN", help="Evaluate these finished runs, without model calls."),
     ] = None,
     as_baseline: Annotated[
-        bool, typer.Option("--as-baseline", help="Run the checks and judge nothing.")
+        bool, typer.Option("--as-baseline", help="Run the checks as a baseline, without a verdict.")
     ] = False,
     init: Annotated[
-        bool, typer.Option("--init", help="Write an example of the file, and do nothing else.")
+        bool, typer.Option("--init", help="Only write an example of the file.")
     ] = False,
 ) -> None:
     """Fail a build when a metric gets worse.
 
-    Runs the checks of a file, or takes finished runs, and holds each against the baseline. Writes
-    gate.json, gate.md, junit.xml and gate.sarif into --out; on GitHub also annotations and the
-    page of the job. Ends with code 0 if every check passed, 1 if one failed, 4 if it is open, 5 if
-    there is nothing to judge by, 3 at a cap.
+    The gate runs the checks of a file, or reads finished runs, and compares each with the baseline.
+    Writes gate.json, gate.md, junit.xml and gate.sarif into --out; on GitHub also annotations and
+    the job summary. Exits with code 0 if every check passed, 1 if a check failed and 3 at a cap.
+    Exits with code 4 if the result is inconclusive, and with code 5 if a verdict is impossible.
 
     Example: evenhand gate evenhand.gate.toml --baseline runs/main --out runs/now
     """
@@ -114,12 +115,12 @@ def _write_example(file: Path) -> None:
         with file.open("x", encoding="utf-8") as written:
             written.write(EXAMPLE)
     except FileExistsError:
-        raise UserError(f"{file} is there already: give another name") from None
-    out.print(f"{file} is written. Next: evenhand gate {file} --as-baseline --out runs/main")
+        raise UserError(f"{file} already exists. Choose another name") from None
+    out.print(f"wrote {file}. Next: evenhand gate {file} --as-baseline --out runs/main")
 
 
 def _result(arguments: _GateArguments) -> Gate:
-    """Run what is to be run, and judge it; a baseline, a pilot or a stop ends the command."""
+    """Run the checks and evaluate them; a baseline, a pilot or a stop ends the command."""
     file, options = read(arguments.file), arguments.options
     if not (
         arguments.baseline
@@ -128,14 +129,14 @@ def _result(arguments: _GateArguments) -> Gate:
         or options.settings.pilot
     ):
         raise UserError(
-            "nothing to compare with. Keep what is in use as the baseline, then name it:\n"
+            "The gate needs a baseline. Run the version in use as the baseline, then pass it:\n"
             f"evenhand gate {arguments.file} --as-baseline --out runs/main\n"
             f"evenhand gate {arguments.file} --baseline runs/main --out runs/now"
         )
     if arguments.run and arguments.as_baseline:
-        raise UserError("--as-baseline makes runs and --run takes finished ones: leave one out")
+        raise UserError("--as-baseline makes runs and --run reads finished runs. Omit one of them")
     if arguments.run and options.settings.system is not None:
-        raise UserError("--run takes finished runs, which nobody is asked for: leave out --system")
+        raise UserError("--run reads finished runs and makes no model calls. Omit --system")
     prices = _prices(options)
     if arguments.run:
         return gating.judge(file, arguments.baseline, arguments.run, prices=prices)
@@ -182,7 +183,7 @@ def run_checks(
         print_finding(runs.forecast, json=options.json)
     end(runs.ended, below_floor=False)
     if options.settings.pilot:
-        err.print("a pilot judges nothing")
+        err.print("a pilot gives no verdict")
         _end(INCONCLUSIVE)
     return runs.notes
 
@@ -198,7 +199,7 @@ def _show_baseline(file: GateFile, arguments: _GateArguments) -> NoReturn:
 
 
 def _tell(result: Gate, options: RunCommand) -> None:
-    """Show what was found, and write it in every form."""
+    """Show the result, and write it in every format."""
     print_finding(result, json=options.json)
     page = gating.write_gate(result, options.out)
     summary = environment.github_summary()
@@ -209,8 +210,8 @@ def _tell(result: Gate, options: RunCommand) -> None:
 
 @contextmanager
 def _no_commands_within(stream: TextIO) -> Iterator[None]:
-    """On GitHub a line that begins with "::" is a command. What a model, a server or a file name
-    says is none: commands are off while it may be printed."""
+    """Switch off the commands of GitHub, which are lines that begin with "::". Text of models,
+    servers and file names must not act as a command."""
     if not environment.on_github():
         yield
         return
@@ -226,7 +227,7 @@ def _no_commands_within(stream: TextIO) -> Iterator[None]:
         stream.flush()
 
 
-# The file says by which method, and the runs of a gate are small: they stay on this machine.
+# The file sets the method, and the runs of a gate are small: they stay on this machine.
 _ELSEWHERE = ("method", "wording", "set_", "engine", "actors", "require_certified_judges")
 gate = with_run_options(_gate, without=_ELSEWHERE, out="runs/gate")
 
@@ -244,35 +245,46 @@ _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 def _monitor(
     options: RunCommand,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The checks, as of `evenhand gate`.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="Read the checks from this TOML file, as `evenhand gate` does."
+        ),
     ] = FILE,
     every: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Look again and again, such as 24h or 7d; else once."),
+        typer.Option(
+            metavar="TIME",
+            help="Repeat the look at this interval, such as 24h or 7d. Default: look once.",
+        ),
     ] = None,
     show: Annotated[
-        bool, typer.Option("--show", help="Ask nothing: judge the looks that are there.")
+        bool, typer.Option("--show", help="Evaluate the existing looks, without model calls.")
     ] = False,
     false_alarm_every: Annotated[
         int,
         typer.Option(
-            min=10, help="While nothing changes, at most one alarm in so many looks, on average."
+            min=10,
+            help="Limit false alerts to an average of 1 in this many looks.",
         ),
     ] = 1_000,
     report: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Also write it: .html, .md, .json or .pdf.")
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Also write the result to this .html, .md, .json or .pdf file."
+        ),
     ] = None,
 ) -> None:
     """Repeat an evaluation and alert on drift.
 
-    Each call is one look into a folder of its own below --out, for cron or with --every. All looks
-    are held against each other by a test that holds however often one looks. Ends with code 0 if no
-    change is shown, 1 at an alarm, 4 at the first look, 5 if the look cannot be judged.
+    Each call makes one look, with its own folder below --out; start it from cron or with --every. A
+    sequential test compares all looks and stays valid for any number of looks. Exits with code 0 if
+    the test detects no change, 1 at an alert and 4 at the first look. Exits with code 5 if a look
+    has no verdict.
 
     Example: evenhand monitor evenhand.gate.toml --every 24h --out runs/monitor
     """
     options = options.into(options.out.rstrip("/"))
-    try:  # code 1 is an alarm, and nothing else
+    try:  # code 1 means an alert, and nothing else
         pause, checks = None if every is None else _pause(every), read(file)
         if report is not None and Path(report).suffix not in _REPORTS:
             raise UserError(f"--report {report}: the name must end in {', '.join(_REPORTS)}")
@@ -289,8 +301,8 @@ def _monitor(
 def _looked(
     checks: GateFile, options: RunCommand, false_alarm_every: int, *, show: bool, report: str | None
 ) -> int:
-    """Make a look, show what all of them say, and give the exit code. A look that cannot be made is
-    broken, and is no reason to make no further one."""
+    """Make a look, show the result of all looks, and return the exit code. A failed look is an
+    error, and further looks follow."""
     try:
         if not show:
             run_checks(checks, options.into(next_look(options.out)))
@@ -321,7 +333,7 @@ def _pause(text: str) -> float:
     return float(int(matched[1]) * _SECONDS[matched[2]])
 
 
-# As of the gate: the file says by which method, and the runs are small. A dry run is the gate's.
+# As for the gate, the file sets the method and the runs are small. The gate has a dry run.
 _MONITOR_ELSEWHERE = ("method", "wording", "set_", "engine", "actors", "require_certified_judges",
               "dry_run", "pilot", "replay")  # fmt: skip
 monitor = with_run_options(_monitor, without=_MONITOR_ELSEWHERE, out="runs/monitor")

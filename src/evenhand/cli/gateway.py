@@ -1,4 +1,4 @@
-"""`evenhand gateway`: answers of an endpoint, repaired on their way out."""
+"""`evenhand gateway`: a proxy that repairs the responses of an endpoint."""
 
 import asyncio
 import importlib
@@ -26,48 +26,54 @@ gateway = typer.Typer(
 @gateway.command()
 def serve(
     upstream: Annotated[
-        str, typer.Option(help="The endpoint behind it; its address usually ends in /v1.")
+        str,
+        typer.Option(help="Forward requests to this endpoint. Its address usually ends in /v1."),
     ],
     policy: Annotated[
-        Path | None, typer.Option(help="What is checked, how, and for whom: docs/gateway.md.")
+        Path | None,
+        typer.Option(help="Read the checks and tenants from this policy file: docs/gateway.md."),
     ] = None,
     upstream_key_env: Annotated[
-        str | None, typer.Option(help="The environment variable with the key of the upstream.")
+        str | None,
+        typer.Option(help="Read the key of the upstream from this environment variable."),
     ] = None,
-    host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Where to listen.")] = 8088,
-    replicas: Annotated[int, typer.Option(min=1, help="Processes. More need --quotas.")] = 1,
+    host: Annotated[str, typer.Option(help="Listen on this host.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Listen on this port.")] = 8088,
+    replicas: Annotated[
+        int, typer.Option(min=1, help="Set the number of processes. More than one needs --quotas.")
+    ] = 1,
     quotas: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
             envvar=_QUOTAS,
-            help="A Redis-protocol store that replicas share. One with a password goes into the "
-            "variable.",
+            help="Share quotas between replicas in this Redis-protocol store. Set the variable "
+            "instead if the address has a password.",
         ),
     ] = None,
     evidence: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="Where run folders of the traffic go.")
+        str | None,
+        typer.Option(metavar="FOLDER", help="Write run folders of the traffic into this folder."),
     ] = None,
     audit: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
             envvar=_AUDIT,
-            help="Where a row for each exchange goes: postgresql://… or a folder for Parquet. One "
-            "with a password goes into the variable.",
+            help="Write a row per exchange to postgresql://… or a folder for Parquet. Set the "
+            "variable instead if the address has a password.",
         ),
     ] = None,
     otel: Annotated[
         bool,
         typer.Option(
             "--otel",
-            help="Send a span for each exchange to where OTEL_EXPORTER_OTLP_ENDPOINT says.",
+            help="Send a span per exchange to OTEL_EXPORTER_OTLP_ENDPOINT.",
         ),
     ] = False,
     idle_seconds: Annotated[
         int,
-        typer.Option(min=1, help="How long a connection may be open without a request."),
+        typer.Option(min=1, help="Close a connection after this many seconds without a request."),
     ] = 30,
     base_url: BaseUrl = None,
     model: ModelName = None,
@@ -75,9 +81,9 @@ def serve(
 ) -> None:
     """Serve an endpoint with every answer checked, and repaired where it has to be.
 
-    The word "serve" may be left out. Without a policy file every answer is held until its verdict,
-    and one that cannot be checked is not sent. The agents ask the model of the config file, or the
-    upstream itself. It runs until Ctrl-C.
+    You can omit the word "serve". Without a policy file, the gateway blocks every answer until its
+    verdict, and does not send an answer that it cannot check. The agents ask the model of the
+    config file, or else the upstream. The gateway runs until Ctrl-C.
 
     Example: evenhand gateway serve --upstream http://127.0.0.1:8080/v1 --policy policy.toml
     """
@@ -86,8 +92,8 @@ def serve(
         said_here = address and configuration.secret(variable) != address
         if said_here and opening.password_in(address):
             raise UserError(
-                f"{option} holds a password, which everybody on this machine can read in the list "
-                f"of processes: put the whole address into the variable {variable}"
+                f"{option} contains a password, which all users of this machine can read in the "
+                f"list of processes. Put the whole address into the variable {variable}"
             )
     request = opening.GatewayRequest(
         upstream=upstream,
@@ -108,7 +114,7 @@ def serve(
     watch = Terminal(request.settings(), request.asked_upstream())
     asyncio.run(opening.rehearse(request, watch))
     serving = _part("gateway.serving")
-    err.print(f"the gateway of {upstream} is at http://{host}:{port}/v1, Ctrl-C ends it")
+    err.print(f"the gateway of {upstream} is at http://{host}:{port}/v1, press Ctrl-C to stop")
     serving.serve(request)
 
 
@@ -122,34 +128,38 @@ def key(json: Json = False) -> None:
     if json:
         print_json({"key": secret, "hash": hashed})
         return
-    out.print(f"give this to the tenant; it is shown once:\n{secret}", highlight=False)
-    out.print(f'\nand this goes into the policy file:\nkeys = ["{hashed}"]', highlight=False)
+    out.print(f"send this key to the tenant; it appears only once:\n{secret}", highlight=False)
+    out.print(f'\nadd this line to the policy file:\nkeys = ["{hashed}"]', highlight=False)
 
 
 @gateway.command()
 def top(
-    url: Annotated[str, typer.Argument(metavar="URL", help="The gateway.")] = _HERE,
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="Watch the gateway at this address.")
+    ] = _HERE,
     key_env: Annotated[
-        str | None, typer.Option(help="The environment variable with the key of an operator.")
+        str | None, typer.Option(help="Read the key of an operator from this environment variable.")
     ] = None,
     evidence: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER", help="Show the last repairs of these run folders, word by word."
+            metavar="FOLDER", help="Show the words of the last repairs in these run folders."
         ),
     ] = None,
-    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 2.0,
-    once: Annotated[bool, typer.Option("--once", help="Look once and end.")] = False,
+    every: Annotated[
+        float, typer.Option(min=0.1, help="Set the seconds between two updates.")
+    ] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Print the figures once and exit.")] = False,
     prices: PriceFile = None,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
     """Watch a running gateway: what it does, what it adds, what it lost.
 
-    Rates and shares are of the last minute; the first look says what there was since the start.
-    Each process of a gateway counts for itself: with --replicas every look tries to meet them all,
-    and says how many it met. Behind a load balancer a look meets one gateway of several, so watch
-    each at its own address. Ctrl-C ends it.
+    Rates and shares cover the last minute; the first update covers the time since the start. Each
+    process of a gateway counts separately. With --replicas, every update tries to reach all
+    processes and shows how many it reached. Behind a load balancer, an update reaches only one of
+    several gateways, so watch each at its own address. Press Ctrl-C to stop.
 
     Example: evenhand gateway top http://127.0.0.1:8088 --key-env OPERATOR_KEY
     """

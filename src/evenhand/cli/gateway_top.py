@@ -1,4 +1,4 @@
-"""`evenhand gateway top`: a running gateway, looked at every two seconds, as lines and tables."""
+"""`evenhand gateway top`: the figures of a running gateway, updated every two seconds."""
 
 import asyncio
 import contextlib
@@ -36,7 +36,7 @@ _CAUSES = {
     "upstream": "the upstream itself",
     "all": "the whole exchange",
 }
-_LONGEST = 600  # our choice, in signs of a text
+_LONGEST = 600  # our choice, in characters of a text
 
 
 def page(
@@ -46,7 +46,7 @@ def page(
     recent: RecentRepairs | None,
     problem: str = "",
 ) -> Page:
-    """Say what a look found: what is wrong first, then what was done, what it took, and repairs."""
+    """Make the page of an update: problems first, then actions, latency, cost and repairs."""
     blocks: list[Block] = [Heading(f"gateway {address}"), Line(_window(figures), "dim")]
     blocks += [Line(alarm, "bad") for alarm in _alarms(figures, problem)]
     blocks += [GAP, Line(_now(figures)), GAP, _actions(figures), GAP, _refused(figures), GAP]
@@ -59,21 +59,21 @@ def _window(figures: GatewayFigures) -> str:
     names = ", ".join(figures.processes)
     of = f"{len(figures.processes)} of {figures.replicas}" if figures.replicas > 1 else "one"
     met = f"{of} process{'es' * (figures.replicas > 1)} ({names})"
-    joined = f", {figures.joined} of them from the next look on" if figures.joined else ""
+    joined = f", {figures.joined} of them from the next update on" if figures.joined else ""
     return f"{span}{duration(figures.seconds)} · {met}{joined}"
 
 
 def _alarms(figures: GatewayFigures, problem: str) -> list[str]:
-    lines = [f"{problem}\nWhat follows is the last look before."] if problem else []
+    lines = [f"{problem}\nThe figures below are from the last update."] if problem else []
     missed = figures.replicas - len(figures.processes)
     if missed > 0:
         lines.append(
-            f"{missed} of {figures.replicas} processes not met: their figures are not in here"
+            f"{missed} of {figures.replicas} processes not reached: their figures are missing"
         )
     if figures.breaker.keys() - {"closed"}:
-        lines.append("the breaker is open: the upstream fails, and is left alone for two seconds")
+        lines.append("the breaker is open: the upstream fails, so requests pause for two seconds")
     for writer in figures.unhealthy:
-        lines.append(f"{writer} cannot be written just now")
+        lines.append(f"{writer} cannot be written now")
     for writer, lost in figures.lost.items():
         if lost:
             counts = ", ".join(f"{count:,} {action}" for action, count in lost.items())
@@ -133,7 +133,7 @@ def _agents(figures: GatewayFigures, each: EachRepair) -> list[Line]:
         unknown = (
             f"the tokens of {figures.uncounted:,} exchanges were not counted by their endpoint"
         )
-        lines.append(Line(f"{unknown}: what stands here is the least", "open"))
+        lines.append(Line(f"{unknown}: this is a lower bound", "open"))
     if each.calls is None or each.tokens is None:
         return [*lines, Line("for each repaired answer: nothing was repaired")]
     least = "at least " if each.at_least else ""
@@ -152,13 +152,11 @@ def _kept(figures: GatewayFigures) -> list[str]:
     lines = []
     for writer in WRITERS:
         if writer not in figures.lost:
-            lines.append(f"{writer}: not kept")
+            lines.append(f"{writer}: not stored")
         elif not figures.lost[writer]:
             lines.append(f"{writer}: 0 lost, {figures.waiting[writer]:,} waiting")
         else:
-            lines.append(
-                f"{writer}: {figures.waiting[writer]:,} waiting; what is lost stands above"
-            )
+            lines.append(f"{writer}: {figures.waiting[writer]:,} waiting; losses are listed above")
     return lines
 
 
@@ -167,10 +165,10 @@ def _repairs(recent: RecentRepairs) -> list[Block]:
     if recent.problem:
         blocks.append(Line(recent.problem, "bad"))
     if recent.without_words:
-        note = f'{recent.without_words:,} folders keep no words: their policy is not content = "on"'
+        note = f'{recent.without_words:,} folders store no words: they lack content = "on"'
         blocks.append(Line(note, "dim"))
     if not recent.repairs and not recent.without_words:
-        blocks.append(Line("none that could be found", "dim"))
+        blocks.append(Line("none", "dim"))
     for repair in recent.repairs:
         when = datetime.fromtimestamp(repair.at, UTC).strftime("%H:%M:%S UTC")
         blocks.append(Line(f"{when} · {repair.tenant} · {repair.id}", "dim"))
@@ -180,7 +178,7 @@ def _repairs(recent: RecentRepairs) -> list[Block]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopOptions:
-    """What somebody wants to see, and how often."""
+    """What the user wants to see, and how often."""
 
     url: str
     key_env: str | None
@@ -191,7 +189,7 @@ class TopOptions:
 
 
 def watch(wish: TopOptions) -> None:
-    """Look at a gateway until Ctrl-C, or once."""
+    """Show the figures of a gateway until Ctrl-C, or once."""
     address = gateway_address(wish.url)
     key = key_in(wish.key_env)
     repairs = RepairFolders(wish.evidence) if wish.evidence else None
@@ -201,7 +199,7 @@ def watch(wish: TopOptions) -> None:
 
 
 class _GatewayDisplay:
-    """Where looks are shown: a screen, one page after the other, or JSON."""
+    """Shows updates on a live screen, as consecutive pages, or as JSON."""
 
     def __init__(
         self, address: str, prices: Prices | None, repairs: RepairFolders | None, *, as_json: bool
@@ -213,7 +211,7 @@ class _GatewayDisplay:
 
     @contextlib.contextmanager
     def open(self, *, lasting: bool) -> Iterator[None]:
-        """Keep a screen, where there is a terminal and more than one look."""
+        """Open a live screen, on a terminal and with more than one update."""
         if not lasting or self._json or not out.is_terminal:
             yield
             return
@@ -221,7 +219,7 @@ class _GatewayDisplay:
             yield
 
     def show(self, figures: GatewayFigures | None, problem: str = "") -> None:
-        """Show a look, or that there was none, above what is known from before."""
+        """Show an update, or the problem and the last update."""
         if self._json:
             print_json(self._told(figures, problem))
             sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""`evenhand harms …`: harms of the user's own, and the check that lets them be used."""
+"""`evenhand harms …`: custom harm policies, and the check that permits their use."""
 
 import asyncio
 from dataclasses import asdict
@@ -33,7 +33,10 @@ def harms(config: ConfigFile = None, json: Json = False) -> None:
         print_json(rows)
         return
     if not rows:
-        out.print("the config has no [harms.NAME]; docs/harm-policies.md says how one is written")
+        out.print(
+            "the config has no [harms.NAME]; docs/harm-policies.md explains how to write a "
+            "harm policy"
+        )
         return
     table = Table("harm", "judge", "harmful", "benign", "certificate", box=None)
     for row in rows:
@@ -43,25 +46,31 @@ def harms(config: ConfigFile = None, json: Json = False) -> None:
 
 def _check(
     options: RunCommand,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A harm that `list` shows.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="Check this harm policy, which `evenhand dev harms` lists."
+        ),
+    ],
     sets: Annotated[
         str | None,
         typer.Option(
-            help="Benign texts of these sets too, with commas, such as hatecheck: docs/scorers.md."
+            help="Also check benign texts of these datasets, separated by commas, such as "
+            "hatecheck: docs/scorers.md."
         ),
     ] = None,
-    sample: Annotated[int, typer.Option(min=1, help="Texts of each set.")] = 100,
+    sample: Annotated[int, typer.Option(min=1, help="Set the sample size per dataset.")] = 100,
     full: Full = False,
 ) -> None:
-    """Check a harm of your own and write its certificate.
+    """Check a custom harm policy and write its certificate.
 
-    How often does its judge miss the harm, and flag what is none? By which group, and does its
-    verdict turn with other words or with yes and no swapped?
+    The check estimates the false-negative and false-positive rates of the judge, also by group. It
+    also counts verdicts that flip if the words change or yes and no swap places.
 
-    Asks about every labelled example in three forms. Writes report.json and harm-certificate.json
-    into the run folder, and the certificate into the folder that [judges] in the config names. Ends
-    with code 2 if fewer than 95 % of the verdicts could be read, with 3 at a cap. That a harm fails
-    its check is a result, and code 0.
+    The judge reads every labeled example in three forms. Writes report.json and
+    harm-certificate.json into the run folder, and the certificate into the folder that [judges] in
+    the config names. Exits with code 2 if fewer than 95% of the verdicts are parseable, with 3 at a
+    cap. A failed check is a result, with code 0.
 
     Example: evenhand audit harm tenants --out runs/harm-tenants
     """
@@ -89,7 +98,7 @@ def _check(
     print_finding(
         finding, json=options.json, full=full, written=f"{options.out}/report.json, {FILE}"
     )
-    err.print(f"certificate kept in {settings.certificates}", soft_wrap=True)
+    err.print(f"wrote the certificate into {settings.certificates}", soft_wrap=True)
     end(result.ended, below_floor=result.report.coverage.below_floor)
 
 

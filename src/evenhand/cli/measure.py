@@ -1,8 +1,8 @@
-"""`evenhand measure NAME`: an instrument's items through a method, and what may be said of it;
-`evenhand runs import`: what a model answered elsewhere, scored without a call.
+"""`evenhand measure NAME`: run a benchmark and report the result;
+`evenhand runs import`: score existing responses without model calls.
 
-Every instrument is a command. Its own options come from the fields of its `options`, the others
-are the same for all."""
+Every benchmark is a command. The fields of its `options` become its own options. All other options
+are the same for every benchmark."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -51,32 +51,34 @@ def likelihood(
     out_: Out,
     weights: Annotated[
         Path | None,
-        typer.Option(help="A Hugging Face folder, read on this machine, instead of an endpoint."),
+        typer.Option(
+            help="Load weights from this Hugging Face folder instead of asking an endpoint."
+        ),
     ] = None,
     start: Annotated[
         str | None,
         typer.Option(
             metavar="TOKEN",
-            help="What every text is read after, with --weights. Default: the token that the "
-            "tokenizer puts in front, or the one that separates documents.",
+            help="Start every text with this token; needs --weights. Default: the start token of "
+            "the tokenizer, or else its document separator.",
         ),
     ] = None,
-    sets: Annotated[str, typer.Option(help=f"Names with commas, of {', '.join(SETS)}.")] = ",".join(
-        USUAL
-    ),
+    sets: Annotated[
+        str, typer.Option(help=f"Measure these datasets, separated by commas: {', '.join(SETS)}.")
+    ] = ",".join(USUAL),
     sample: Annotated[
-        int, typer.Option(min=2, help="At most so many items of each set, spread over its groups.")
+        int, typer.Option(min=2, help="Limit the items per dataset, spread over its groups.")
     ] = 1_600,
     all_: Annotated[
-        bool, typer.Option("--all", help="All items: 19,522 of the usual sets.")
+        bool, typer.Option("--all", help="Use all items: 19,522 of the default datasets.")
     ] = False,
     sample_seed: DrawSeed = 0,
     unseen: Annotated[
         Path | None,
         typer.Option(
             metavar="PAIRS",
-            help="The pairs that the weights were trained on: items of subtler_biases with a "
-            "topic of their training side are left out.",
+            help="Exclude items of subtler_biases whose topic is in the training split of these "
+            "pairs.",
         ),
     ] = None,
     base_url: BaseUrl = None,
@@ -87,10 +89,10 @@ def likelihood(
     """Measure bias by the log-probability of texts: CrowS-Pairs, StereoSet, WinoBias, Winogender,
     subtler_biases, and pronouns after occupations; GEST, SeeGULL and RedditBias by name.
 
-    Small and base models show their bias here first. Needs local weights, or an endpoint that
+    Start here for small and base models. The command needs local weights, or an endpoint that
     echoes prompts with log-probabilities, as vLLM does. Writes report.json and report.parquet into
-    the run folder; each of several sets has a run folder of its own within. Run it again to resume.
-    Ends with code 2 if fewer than 95 % could be scored.
+    the run folder. Each of several datasets has its own run folder within. Run the command again to
+    resume. Exits with code 2 if fewer than 95% of the items have a score.
 
     Example: evenhand measure likelihood --weights weights/smollm2 --out runs/lik-base
     """
@@ -113,7 +115,7 @@ def likelihood(
     try:
         reports = asyncio.run(measured())
     except KeyboardInterrupt:
-        err.print("stopped; nothing is lost. Run the same command again to go on.")
+        err.print("stopped; nothing is lost. Run the same command again to resume.")
         raise typer.Exit(STOPPED) from None
     if json:
         print_json({"sets": [plain(set_report.to_dict()) for set_report in reports]})
@@ -131,7 +133,9 @@ async def _open(weights: Path | None, start: str | None, config: Config) -> Like
 
         return LocalLikelihood(weights, start=start)
     if start is not None:
-        raise UserError("--start is for --weights: an endpoint puts its own token before a text")
+        raise UserError(
+            "--start needs --weights: an endpoint adds its own start token. Omit --start"
+        )
     opened = EchoedLikelihood(await configuration.open_model(config.default_model()))
     try:
         await opened.check()
@@ -145,14 +149,14 @@ _STOP_WHEN = Annotated[
     str | None,
     typer.Option(
         metavar="MEASURE=MARGIN",
-        help="Stop when this measure is shown to be within the margin or beyond it: s_amb=0.05.",
+        help="Stop when the 95% CI of this metric is within the margin or beyond it: s_amb=0.05.",
     ),
 ]
 _FINITE = Annotated[
     bool,
     typer.Option(
         "--finite-population",
-        help="With --stop-when, conclude about exactly these items, not about others like them.",
+        help="With --stop-when, draw conclusions about these items only, not about new items.",
     ),
 ]
 
@@ -169,7 +173,7 @@ measure = typer.Typer(
 
 
 def command_for(instrument: Instrument) -> Callable[..., None]:
-    """The command of one instrument: its own options first, then those of every run."""
+    """Make the command of a benchmark: its own options first, then those of every run."""
 
     def command(options: RunCommand, **values: Any) -> None:
         run(instrument, options, values)
@@ -178,8 +182,9 @@ def command_for(instrument: Instrument) -> Callable[..., None]:
     command.__name__ = instrument.name
     command.__doc__ = (
         f"{getdoc(instrument) or instrument.title}\n\n"
-        "Writes report.json and report.parquet into the run folder. Run it again to resume. Ends "
-        "with code 2 if fewer than 95 % of the answers could be scored, with 3 at a cap.\n\n"
+        "Writes report.json and report.parquet into the run folder. Run the command again to "
+        "resume. Exits with code 2 if fewer than 95% of the answers have a score, with 3 at a "
+        "cap.\n\n"
         f"Example: evenhand measure {instrument.name} --method default --out "
         f"runs/{instrument.name}-default"
     )
@@ -192,7 +197,7 @@ def signature_of(
     """Make the signature of a command that measures.
 
     Args:
-        instrument: What is measured; each field of its options is an option.
+        instrument: The benchmark; each field of its options is an option.
         arguments: The fields that are arguments instead, each with its type and declaration.
         more: The annotations of further options.
 
@@ -218,7 +223,7 @@ def _parameter_of(field: "Field[Any]", kind: Any) -> Parameter:
     """Make the option of a command from a field of an instrument's options."""
     metadata = field.metadata
     flag = metadata["flag"] or f"--{field.name.replace('_', '-')}"
-    if kind is bool and field.default:  # what is on must have a way to be switched off
+    if kind is bool and field.default:  # a switch that is on needs a switch for off
         flag += f"/--no-{flag.removeprefix('--')}"
     option = typer.Option(flag, help=metadata["help"], min=metadata["least"])
     default = Parameter.empty if field.default is MISSING else field.default
@@ -233,13 +238,13 @@ def run(
     values: dict[str, Any],
     conclude: Callable[[Instrument, Any, Report, Path | None], Audit] | None = None,
 ) -> None:
-    """Measure, show what was found, and leave with the code that says how it went.
+    """Measure, show the result, and exit with the code of the outcome.
 
     Args:
-        instrument: What is measured.
-        options: What was typed for the run.
-        values: The instrument's own options, and those that `signature_of` adds.
-        conclude: What makes an audit of the report, and keeps it.
+        instrument: The benchmark.
+        options: The options of the run.
+        values: The benchmark's own options, and those that `signature_of` adds.
+        conclude: Makes an audit of the report and stores it.
     """
     full, stop_when = values.pop("full", False), values.pop("stop_when", None)
     question = question_of(stop_when, values.pop("finite_population", False))
@@ -270,7 +275,7 @@ def run(
 
 
 def of_one_set(instrument: Instrument) -> Callable[..., None]:
-    """The command of one likelihood set: `measure likelihood` with this set alone."""
+    """Make the command of a likelihood dataset: `measure likelihood` with this dataset only."""
 
     def command(**options: Any) -> None:
         likelihood(**options, sets=instrument.name)
@@ -290,7 +295,7 @@ def of_one_set(instrument: Instrument) -> Callable[..., None]:
 
 
 def add(group: typer.Typer, name: str, build: Callable[[Instrument], Callable[..., None]]) -> None:
-    """Make an instrument a command; of one that cannot be loaded it says why when it is typed."""
+    """Make a benchmark a command; if it cannot be loaded, the command explains why."""
     try:
         group.command(name, no_args_is_help=True)(build(instrument_named(name)))
     except UserError as error:
@@ -310,19 +315,20 @@ measure.command("likelihood", no_args_is_help=True)(likelihood)
 
 
 def runs_import(
-    log: Annotated[Path, typer.Argument(metavar="LOG", help="A log of another tool.")],
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="Read this log of another tool.")],
     out_: Out,
     instrument: Annotated[
-        str | None, typer.Option(help="What scores it. Default: as the log's task is called.")
+        str | None,
+        typer.Option(help="Score with this benchmark. Default: the task name of the log."),
     ] = None,
     full: Full = False,
     json: Json = False,
 ) -> None:
     """Score the log of another tool, without a call.
 
-    It reads logs of Inspect (.eval) and samples of lm-evaluation-harness (samples_*.jsonl of
-    --log_samples) into a run folder that says where the answers are from; `compare`, `report` and
-    `view` work on it at once. A question without an answer counts as missing.
+    The command reads logs of Inspect (.eval) and samples of lm-evaluation-harness (samples_*.jsonl
+    of --log_samples). It writes a run folder that records the source of the answers. `compare`,
+    `report` and `runs view` can read that folder. A question without an answer counts as missing.
 
     Example: evenhand runs import logs/bbq.eval --out runs/theirs
     """

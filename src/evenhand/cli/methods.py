@@ -16,12 +16,14 @@ from evenhand.views import catalog
 
 
 def methods(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show this one alone.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Show only this method.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """List mitigation methods and their settings.
 
-    Calls an item are those of the settings as they are when nothing is set.
+    The calls per item are those of the default settings.
 
     Example: evenhand methods stardtox
     """
@@ -35,17 +37,17 @@ def methods(
 
 
 def _show_all(entries: dict[str, MethodDescription]) -> None:
-    table = Table("method", "calls an item", "what it does", box=None, pad_edge=False)
+    table = Table("method", "calls per item", "what it does", box=None, pad_edge=False)
     table.columns[0].no_wrap = table.columns[1].no_wrap = True
     for name, described in entries.items():
         table.add_row(name, described.calls_an_item, Text(described.about))
     out.print(table)
-    out.print(Text("\nSettings and an example of one: evenhand methods stardtox"))
+    out.print(Text("\nSettings and an example of a method: evenhand methods stardtox"))
 
 
 def _show_one(name: str, described: MethodDescription) -> None:
     out.print(Text(f"{name}: {described.about}"))
-    out.print(Text(f"\ncalls an item  {described.calls_an_item}"))
+    out.print(Text(f"\ncalls per item  {described.calls_an_item}"))
     table = Table("setting", "default", box=None, pad_edge=False)
     for setting, default in described.settings.items():
         table.add_row(setting, Text(str(default)))
@@ -62,18 +64,24 @@ _TRY = {
 
 def new(
     kind: Annotated[
-        Kind, typer.Argument(metavar="KIND", help="What to write: instrument, method or scorer.")
+        Kind,
+        typer.Argument(
+            metavar="KIND", help="Write a plugin of this kind: instrument, method or scorer."
+        ),
     ],
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Its name: small letters, digits, underscores.")
+        str,
+        typer.Argument(
+            metavar="NAME", help="Name the plugin with small letters, digits and underscores."
+        ),
     ],
-    into: Annotated[Path, typer.Option(help="The folder to write the package into.")] = Path(),
+    into: Annotated[Path, typer.Option(help="Write the package into this folder.")] = Path(),
     json: Json = False,
 ) -> None:
     """Create a plugin: an instrument, a method or a scorer.
 
-    It is a small working part with a test, to be changed into yours. Once it is installed, every
-    command knows it by its name.
+    The command writes a small working plugin with a test, for you to change. After you install the
+    plugin, every command accepts its name.
 
     Example: evenhand dev new instrument job_titles
     """

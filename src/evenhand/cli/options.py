@@ -1,4 +1,4 @@
-"""The options that several commands share, those of a run among them, and groups of commands."""
+"""The options that several commands share, such as those of a run, and groups of commands."""
 
 import functools
 import inspect
@@ -27,56 +27,62 @@ from evenhand.runs.runners import Source
 
 BaseUrl = Annotated[
     str | None,
-    typer.Option(help="An OpenAI-compatible endpoint.  [env: EVENHAND_BASE_URL]"),
+    typer.Option(help="Call the OpenAI-compatible endpoint at this URL.  [env: EVENHAND_BASE_URL]"),
 ]
 ModelName = Annotated[
     str | None,
     typer.Option(
         "--model",
-        help="The model there; not needed if it has one. Or litellm:PROVIDER/MODEL, "
-        "inspect:PROVIDER/MODEL.  [env: EVENHAND_MODEL]",
+        help="Call this model of the endpoint. Optional if the endpoint serves only one. Or "
+        "litellm:PROVIDER/MODEL, inspect:PROVIDER/MODEL.  [env: EVENHAND_MODEL]",
     ),
 ]
 ConfigFile = Annotated[
     Path | None,
-    typer.Option("--config", help="A config file. Default: evenhand.toml, if there is one."),
+    typer.Option("--config", help="Read this config file. Default: evenhand.toml, if it exists."),
 ]
 PriceFile = Annotated[
     Path | None,
-    typer.Option("--prices", help="A TOML file of prices. Default: the prices in the config."),
+    typer.Option(
+        "--prices", help="Read prices from this TOML file. Default: the prices in the config."
+    ),
 ]
 CertificateFolder = Annotated[
     Path | None,
     typer.Option(
-        "--certificates", help="A folder of judges' certificates. Default: the one in the config."
+        "--certificates",
+        help="Look for judge certificates in this folder. Default: the folder in the config.",
     ),
 ]
-MethodName = Annotated[str, typer.Option("--method", help="One of those `evenhand methods` lists.")]
+MethodName = Annotated[
+    str,
+    typer.Option("--method", help="Answer with this method. `evenhand methods` lists all methods."),
+]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="A setting of the method, as name=value. May be repeated."),
+    typer.Option("--set", help="Set a setting of the method, as name=value. May be repeated."),
 ]
 WordingName = Annotated[
     str | None,
     typer.Option(
         "--wording",
-        help="paper: the intent of its paper's prompts (mabrf, stardtox). 1 to 3: the same task in "
-        "other words (default). Default: ours.",
+        help="Choose the prompts. paper: the intent of the paper's prompts (methods mabrf, "
+        "stardtox). 1 to 3: a prompt paraphrase (method default). Default: ours.",
     ),
 ]
 Full = Annotated[bool, typer.Option("--full", help="Show every estimate, group and table.")]
 Params = Annotated[
     list[str] | None,
     typer.Option(
-        "--param", metavar="NAME=VALUE", help="A further field of every request. May be repeated."
+        "--param", metavar="NAME=VALUE", help="Add a field to every request. May be repeated."
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def further_params(typed: Sequence[str]) -> dict[str, JsonValue]:
-    """The fields that --param gives: numbers, true, false, null and JSON as such, all else as
-    text."""
+    """Return the fields of --param: numbers, true, false, null and JSON as such, anything else
+    as text."""
     params: dict[str, JsonValue] = {}
     for each in typed:
         name, equals, value = each.partition("=")
@@ -90,7 +96,7 @@ def further_params(typed: Sequence[str]) -> dict[str, JsonValue]:
 
 
 def system_prompt(text: str | None) -> str | None:
-    """The system prompt that --system gives: its words, or those of the file behind the @."""
+    """Return the system prompt of --system: its text, or the text of the file after @."""
     if text is None:
         return None
     words = text
@@ -100,15 +106,15 @@ def system_prompt(text: str | None) -> str | None:
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(f"--system {text}: the file cannot be read: {error}") from None
     if not words.strip():
-        raise UserError(f"--system {text}: there are no words in it".replace("  ", " "))
+        raise UserError(f"--system {text}: the system prompt is empty".replace("  ", " "))
     return words.strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCommand:
-    """What was typed: the settings of the run, the method, and where the models are."""
+    """The options of a run: its settings, its method, and its models."""
 
-    settings: RunSettings  # prices and a system prompt are read from files when they are needed
+    settings: RunSettings  # price and system prompt files are read on demand
     prices: Path | None = None
     method: MethodName = "default"
     wording: WordingName = None
@@ -127,7 +133,7 @@ class RunCommand:
         return replace(self, settings=replace(self.settings, out=folder))
 
     def load(self) -> Config:
-        """Load the config, with what was typed in place of what it says."""
+        """Load the config; options replace its values."""
         return configuration.load(
             self.config,
             self.base_url,
@@ -149,8 +155,8 @@ class RunCommand:
 
         Args:
             source: The items.
-            method: The method. Default: the one that was named.
-            config: The config. Default: the one that `load` gives.
+            method: The method. Default: the method of the options.
+            config: The config. Default: the result of `load`.
             is_audit: Whether a judge is audited.
 
         Returns:
@@ -169,7 +175,7 @@ class RunCommand:
 def prepared(
     instrument: Instrument, options: RunCommand, values: Mapping[str, Any]
 ) -> tuple[Measurement, Request]:
-    """Make the measurement of an instrument with its own options, and the request for its items."""
+    """Make the measurement of a benchmark with its own options, and the request for its items."""
     config = options.load()
     measurement = Measurement(
         instrument=instrument,
@@ -199,7 +205,7 @@ def with_run_options(
     kind: type[RunSettings] = RunSettings,
     **defaults: str,
 ) -> Callable[..., None]:
-    """Make a command that takes the settings of a run as options, behind its own.
+    """Make a command that takes the settings of a run as options, after its own.
 
     Args:
         command: A function whose first argument is a `RunCommand`.
@@ -238,7 +244,7 @@ def _typed(typed: dict[str, Any], kind: type[RunSettings]) -> RunCommand:
 
 
 def _in_order(kind: type[RunSettings]) -> list[inspect.Parameter]:
-    """All options as the help lists them: the folder and the method first, the model last."""
+    """Return all options in the order of the help: folder and method first, model last."""
     first, *settings = [option_of(entry, declared) for entry, declared in declared_in(kind)
                         if declared.flags is not None]  # fmt: skip
     others = {entry.name: _plain_option(entry) for entry in fields(RunCommand)}
@@ -268,29 +274,31 @@ PresetName = Annotated[
     Literal["templates", "all", "stardtox", "mabrf"] | None,
     typer.Option(
         "--preset",
-        help="templates: an aligned and a non-aligned block of each of the 343 (2,728 items); "
-        "all: 58,492; "
-        "stardtox: 100 x 11 at random; mabrf: that paper's 110.",
+        help="Choose a sample. templates: an aligned and a non-aligned block of each of the 343 "
+        "templates (2,728 items). all: 58,492 items. stardtox: 100 x 11 items at random. mabrf: "
+        "the 110 items of that paper.",
     ),
 ]
 PerCategory = Annotated[
-    int | None, typer.Option(min=4, help="So many items of each category, in whole blocks.")
+    int | None, typer.Option(min=4, help="Set the number of items per category, in whole blocks.")
 ]
-SampleSeed = Annotated[int | None, typer.Option(help="Draws the sample and the option order.")]
-DrawSeed = Annotated[int, typer.Option("--sample-seed", help="Draws the sample.")]
+SampleSeed = Annotated[
+    int | None, typer.Option(help="Set the random seed for the sample and the option order.")
+]
+DrawSeed = Annotated[int, typer.Option("--sample-seed", help="Set the random seed for sampling.")]
 
 
 Sample = Annotated[
     list[str] | None,
     typer.Option(
         "--sample",
-        help="An option of the benchmark as NAME=VALUE, such as questions=50; repeat it.",
+        help="Set an option of the benchmark as NAME=VALUE, such as questions=50. May be repeated.",
     ),
 ]
 
 
 def assigned(option: str, assignments: Sequence[str]) -> dict[str, str]:
-    """Read values that are typed as NAME=VALUE."""
+    """Read values of the form NAME=VALUE."""
     values = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
@@ -301,12 +309,12 @@ def assigned(option: str, assignments: Sequence[str]) -> dict[str, str]:
 
 
 def names_in(text: str) -> list[str]:
-    """Read names that are typed with commas between."""
+    """Read names that are separated by commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def key_in(variable: str | None) -> str | None:
-    """Read the key in the variable that --key-env names, if it names one."""
+    """Read the key from the variable that --key-env names, if any."""
     key = configuration.secret(variable)
     if variable and not key:
         raise UserError(f"--key-env {variable}: this variable is not set, or is empty")
@@ -316,7 +324,7 @@ def key_in(variable: str | None) -> str | None:
 def sampled(
     instrument: Instrument, assignments: Sequence[str], requested: Mapping[str, Any]
 ) -> tuple[Source, Any]:
-    """The items that an instrument draws with these options, and the options themselves."""
+    """Return the sample of a benchmark with these options, and the options themselves."""
     values = {name: value for name, value in requested.items() if value is not None}
     values |= assigned("--sample", assignments)
     options = instrument.options_from(values)
@@ -324,9 +332,9 @@ def sampled(
 
 
 def group_for(unsaid: str, *, bare: bool = False) -> type[TyperGroup]:
-    """Make a group in which that command may be left out: `pack RUN…` is `runs pack make RUN…`.
+    """Make a group in which that command is optional: `pack RUN…` means `runs pack make RUN…`.
 
-    With `bare` the group's name alone is that command too; else it shows the help.
+    With `bare`, the name of the group alone also means that command; otherwise it shows the help.
     """
 
     class OrCommand(TyperGroup):

@@ -1,5 +1,5 @@
-"""`evenhand runs pack`: one file with all that somebody needs to check what runs showed;
-`evenhand runs export`: a run in the form of another tool."""
+"""`evenhand runs pack`: a file with everything that is needed to verify the results of runs;
+`evenhand runs export`: a run in the format of another tool."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -21,7 +21,7 @@ from evenhand.experiments.packs import make as made
 from evenhand.views.export import FORMS
 
 pack = typer.Typer(
-    cls=group_for("make"),  # a pack is what the command is for
+    cls=group_for("make"),  # the usual use of the command
     help="Create or verify a signed evidence bundle.",
     no_args_is_help=True,
 )
@@ -33,28 +33,33 @@ def make(
         list[str],
         typer.Argument(
             metavar="RUN…",
-            help="Run folders on this disk; the first is what the others are compared with, where "
-            "they asked the same items.",
+            help="Pack these local run folders, and compare the others with the first where they "
+            "share items.",
         ),
     ],
-    to: Annotated[Path, typer.Option("--out", "-o", help="The pack to write: a name.zip.")],
-    title: Annotated[str | None, typer.Option(help="The title of the pack and its page.")] = None,
+    to: Annotated[Path, typer.Option("--out", "-o", help="Write the pack to this .zip file.")],
+    title: Annotated[
+        str | None, typer.Option(help="Set the title of the pack and its page.")
+    ] = None,
     light: Annotated[
         bool,
-        typer.Option("--light", help="Leave the run folders out, and keep their hashes alone."),
+        typer.Option(
+            "--light", help="Include only the hashes of the run folders, not the folders."
+        ),
     ] = False,
     framework: Annotated[
         list[str] | None,
         typer.Option(
-            help="A framework to write a page for. May be repeated. Default: all of them, "
+            help="Write a page for this framework. May be repeated. Default: all of "
             f"{', '.join(FRAMEWORKS)}."
         ),
     ] = None,
     sign: Annotated[
-        Path | None, typer.Option(help="Sign it with the private Ed25519 key in this PEM file.")
+        Path | None,
+        typer.Option(help="Sign the pack with the private Ed25519 key in this PEM file."),
     ] = None,
     previous: Annotated[
-        Path | None, typer.Option(help="The pack before this one, which it then names.")
+        Path | None, typer.Option(help="Link the new pack to this previous pack.")
     ] = None,
     certificates: CertificateFolder = None,
     prices: PriceFile = None,
@@ -63,9 +68,9 @@ def make(
 ) -> None:
     """Pack runs with their report, hashes, model card and a script that repeats every figure.
 
-    The word "make" may be left out. The pack holds prompts and answers; --light leaves out all but
-    the page's examples. The same runs give the same bytes. Ends with code 2 if a run is not
-    finished.
+    You can omit the word "make". The pack contains prompts and answers; with --light, it contains
+    only the examples of its page. The same runs give the same bytes. Exits with code 2 if a run is
+    not finished.
 
     Example: evenhand runs pack make runs/now runs/after --out evidence.zip
     """
@@ -92,21 +97,21 @@ def make(
 
 @pack.command()
 def verify(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A pack.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Check this pack.")],
     key: Annotated[
         Path | None,
-        typer.Option(help="The public key, as PEM, of whom the pack should be signed by."),
+        typer.Option(help="Require a signature by the owner of this public key, a PEM file."),
     ] = None,
     previous: Annotated[
-        Path | None, typer.Option(help="The pack that should be the one before this one.")
+        Path | None, typer.Option(help="Require this pack as the previous pack.")
     ] = None,
     json: Json = False,
 ) -> None:
     """Check every byte of a pack, and repeat its figures from its runs.
 
-    Looks at each file, the signature, the chain and the run folders, and makes all that follows
-    from the runs again. Nothing of the pack is run. Ends with code 1 if anything differs, and with
-    code 2 if nothing does but not everything could be looked at.
+    The command checks each file, the signature, the chain and the run folders. It also recomputes
+    everything that follows from the runs, and executes nothing from the pack. Exits with code 1 if
+    anything differs, and with code 2 if nothing differs but some checks were impossible.
 
     Example: evenhand runs pack verify evidence.zip --key public.pem
     """
@@ -117,17 +122,19 @@ def verify(
 
 
 def export(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder: a path or a URL.")],
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="Export this run folder: a path or a URL.")
+    ],
     out: Annotated[
         Path,
         typer.Option(
-            "--out", "-o", help="The file to write. eee, hf and lm-eval write a folder instead."
+            "--out", "-o", help="Write to this file. eee, hf and lm-eval write a folder instead."
         ),
     ],
     to: Annotated[
         str | None,
         typer.Option(
-            help=f"The format: {', '.join(FORMS)}. Default: the one that the ending of --out names."
+            help=f"Choose the format: {', '.join(FORMS)}. Default: the file extension of --out."
         ),
     ] = None,
     json: Json = False,
@@ -136,8 +143,8 @@ def export(
 
     jsonl, parquet, csv: the results, one row per item. inspect: a log of Inspect (.eval). eee: a
     record of Every Eval Ever. hf: results for a model page of the Hugging Face Hub. lm-eval:
-    samples of lm-evaluation-harness, for bbq. A missing answer is never an incorrect one. Nothing
-    is overwritten. Ends with code 2 if the run is not finished.
+    samples of lm-evaluation-harness, for bbq. A missing answer never counts as incorrect. The
+    command overwrites no files. Exits with code 2 if the run is not finished.
 
     Example: evenhand runs export runs/now --out now.eval
     """
@@ -146,7 +153,7 @@ def export(
     for path, size in written.files.items():
         err.print(Text(f"wrote {path}: {written.is_}, {written.items:,} items, {size:,} bytes"))
     if written.not_run:
-        err.print(Text(f"NOT FINISHED: {written.not_run:,} items of this run are not run yet"))
+        err.print(Text(f"NOT FINISHED: {written.not_run:,} items of this run are still missing"))
     if json:
         print_json(asdict(written))
     if written.not_run:

@@ -23,26 +23,34 @@ pairs = typer.Typer(
 )
 
 
-Out = Annotated[Path, typer.Option("--out", "-o", help="The folder of the data set; a new one.")]
-Runs = Annotated[list[str], typer.Argument(metavar="RUN...", help="Run folders: paths or URLs.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Write the dataset into this new folder.")]
+Runs = Annotated[
+    list[str], typer.Argument(metavar="RUN...", help="Read these run folders: paths or URLs.")
+]
 TestShare = Annotated[
-    float, typer.Option(min=0.0, max=0.9, help="The share of the topics that is held out.")
+    float, typer.Option(min=0.0, max=0.9, help="Hold out this share of the topics.")
 ]
 MatchLengths = Annotated[
-    bool, typer.Option("--match-lengths", help="Drop pairs until length says nothing.")
+    bool,
+    typer.Option("--match-lengths", help="Drop pairs until length does not predict the choice."),
 ]
 PerTopic = Annotated[
-    int | None, typer.Option(min=1, help="At most so many pairs of a topic. Default: all.")
+    int | None, typer.Option(min=1, help="Limit the pairs per topic. Default: all.")
 ]
 TrainPairs = Annotated[
     int | None,
     typer.Option(
-        min=1, help="At most so many pairs to train on, topics in turn. Those held out stay."
+        min=1, help="Limit the training pairs, taking topics in turn. Held-out pairs stay."
     ),
 ]
-DrawSeed = Annotated[int, typer.Option("--seed", help="Draws the split and the pairs kept.")]
+DrawSeed = Annotated[
+    int, typer.Option("--seed", help="Set the random seed for the split and the sample of pairs.")
+]
 License = Annotated[
-    str, typer.Option(help="For the data card: the terms of the model that wrote the texts.")
+    str,
+    typer.Option(
+        help="Set the license in the data card: the terms of the model that wrote the texts."
+    ),
 ]
 
 
@@ -51,25 +59,31 @@ def from_debates(
     runs: Runs,
     out_: Out,
     strategy: Annotated[
-        Strategy, typer.Option(help="What the two statements of a pair share.")
+        Strategy, typer.Option(help="Choose what the two statements of a pair share.")
     ] = "same_topic",
     threshold: Annotated[
-        float, typer.Option(min=0, max=10, help="Scores above it are high, the others low.")
+        float,
+        typer.Option(
+            min=0, max=10, help="Treat scores above this threshold as high, others as low."
+        ),
     ] = 3.0,
     min_gap: Annotated[
-        float, typer.Option(min=0, max=10, help="The least gap of the two scores.")
+        float, typer.Option(min=0, max=10, help="Require at least this gap between the two scores.")
     ] = 0.0,
-    per_topic: Annotated[int, typer.Option(min=1, help="At most so many pairs of a topic.")] = 10,
+    per_topic: Annotated[int, typer.Option(min=1, help="Limit the pairs per topic.")] = 10,
     openers: Annotated[
         Openers,
-        typer.Option(help="Beginnings like “As a 60-year-old, …”: cut off, left, or left out."),
+        typer.Option(
+            help="Remove persona prefixes like “As a 60-year-old, …”, leave them, or "
+            "drop such statements."
+        ),
     ] = "strip",
     match_lengths: MatchLengths = False,
     rounds: Annotated[
-        int | None, typer.Option(min=1, help="The first so many rounds of each debate alone.")
+        int | None, typer.Option(min=1, help="Use only this many first rounds of each debate.")
     ] = None,
     topics: Annotated[
-        int | None, typer.Option(min=1, help="The first so many topics of each bias type alone.")
+        int | None, typer.Option(min=1, help="Use only this many first topics of each bias type.")
     ] = None,
     train_pairs: TrainPairs = None,
     test_share: TestShare = 0.1,
@@ -125,7 +139,9 @@ def from_run(
 
 @pairs.command("from-items", no_args_is_help=True)
 def from_items(
-    file: Annotated[Path, typer.Argument(help="A .csv or .csv.gz of items with a blank.")],
+    file: Annotated[
+        Path, typer.Argument(help="Read items with a blank from this .csv or .csv.gz file.")
+    ],
     out_: Out,
     per_topic: PerTopic = None,
     match_lengths: MatchLengths = False,
@@ -136,8 +152,8 @@ def from_items(
 ) -> None:
     """Pair sentences filled with a stereotype with the same sentences filled otherwise.
 
-    The file has the columns bias_type, context (with BLANK), stereotype, anti_stereotype and
-    unrelated, as the subtler_biases data has.
+    The file needs the columns bias_type, context (with BLANK), stereotype, anti_stereotype and
+    unrelated, as in the subtler_biases dataset.
 
     Example: evenhand train pairs from-items dataset.csv.gz --out data/items
     """

@@ -1,4 +1,4 @@
-"""`evenhand plan`: how many items, calls, tokens and how much money an answer needs."""
+"""`evenhand plan`: the items, calls, tokens and money that a result needs."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,18 +14,22 @@ from evenhand.instruments import instrument_named
 
 
 def plan(
-    benchmark: Annotated[str, typer.Argument(help="The benchmark, such as bbq.")],
+    benchmark: Annotated[str, typer.Argument(help="Plan for this benchmark, such as bbq.")],
     detect: Annotated[
         float | None,
-        typer.Option(help="The smallest change to detect. Default: what matters there, 0.05."),
+        typer.Option(
+            help="Set the minimum detectable effect. Default: the smallest relevant change, 0.05."
+        ),
     ] = None,
-    power: Annotated[float, typer.Option(min=0.5, max=0.99, help="The chance to see it.")] = 0.8,
+    power: Annotated[
+        float, typer.Option(min=0.5, max=0.99, help="Set the statistical power.")
+    ] = 0.8,
     family: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="How many changes will be looked at at once. Default: as many as `compare` "
-            "judges, 3 on BBQ; for a frontier, twice its methods.",
+            help="Set the number of simultaneous tests. Default: the number of `compare`, 3 on "
+            "BBQ. For a frontier, set twice the number of methods.",
         ),
     ] = None,
     pilot: Annotated[
@@ -33,69 +37,87 @@ def plan(
         typer.Option(
             "--from",
             metavar="RUN_A RUN_B",
-            help="Two pilot runs: how much a change varies is taken from them.",
+            help="Estimate the variance of a change from these two pilot runs.",
         ),
     ] = None,
     measure: Annotated[
-        str | None, typer.Option(help="The measure whose change is to be seen, with --from.")
+        str | None, typer.Option(help="With --from: plan for a change of this metric.")
     ] = None,
     groups: Annotated[
         int | None,
-        typer.Option(min=2, max=MOST_GROUPS, help="Of an audit of ratios: so many equal groups."),
+        typer.Option(
+            min=2, max=MOST_GROUPS, help="Plan an adverse-impact audit of this many equal groups."
+        ),
     ] = None,
     rate: Annotated[
-        float | None, typer.Option(help="… the share selected of those who are not behind.")
+        float | None,
+        typer.Option(help="With --groups: set the selection rate of the reference groups."),
     ] = None,
     ratio: Annotated[
-        float | None, typer.Option(help="… the true ratio of one group, to be shown.")
+        float | None, typer.Option(help="With --groups: detect this true impact ratio of a group.")
     ] = None,
-    calls: Annotated[float, typer.Option(help="Calls an item (StarDTox on choices: 2 to 6).")] = 1,
-    tokens: Annotated[float, typer.Option(help="Tokens a call, in and out.")] = 220,
+    calls: Annotated[
+        float, typer.Option(help="Set the calls per item (StarDTox on choices: 2 to 6).")
+    ] = 1,
+    tokens: Annotated[float, typer.Option(help="Set the tokens per call, in and out.")] = 220,
     price: Annotated[
-        float | None, typer.Option(min=0.0, help="Money for a million tokens, in your currency.")
+        float | None,
+        typer.Option(min=0.0, help="Set the price per million tokens, in your currency."),
     ] = None,
     batch: Annotated[
-        bool, typer.Option(help="The runs are made with --batch: half of --price.")
+        bool, typer.Option(help="Assume runs with --batch, at half of --price.")
     ] = False,
     designs: Annotated[
         bool,
         typer.Option(
             "--designs",
-            help="Set designs side by side: fixed, sequential, screened, labels with predictions.",
+            help="Compare designs: fixed, sequential, two-stage screening, prediction-powered.",
         ),
     ] = False,
     texts: Annotated[
-        int | None, typer.Option(min=1, help="With --designs: so many texts of your own.")
+        int | None, typer.Option(min=1, help="With --designs: set the number of your texts.")
     ] = None,
     screen: Annotated[
-        Path | None, typer.Option(help="… what `evenhand scorers screen calibrate` wrote.")
+        Path | None,
+        typer.Option(
+            help="With --designs: read the output of `evenhand scorers screen calibrate`."
+        ),
     ] = None,
     harmful: Annotated[
-        float | None, typer.Option(min=0.0, max=1.0, help="… which share of them is harmful.")
+        float | None,
+        typer.Option(min=0.0, max=1.0, help="With --designs: set the share of harmful texts."),
     ] = None,
     correlation: Annotated[
         float | None,
-        typer.Option(min=-1.0, max=1.0, help="… of a scorer's numbers with the labels."),
+        typer.Option(
+            min=-1.0, max=1.0, help="With --designs: set the correlation of scores and labels."
+        ),
     ] = None,
     label_price: Annotated[
         float | None,
-        typer.Option(min=0.0, help="… money for a label by people. Default: the judge labels."),
+        typer.Option(
+            min=0.0,
+            help="With --designs: set the price per human label. Default: the judge labels.",
+        ),
     ] = None,
     judge_tokens: Annotated[
         float | None,
-        typer.Option(min=0.0, help="… tokens a call of the judge, in and out. Default: 500."),
+        typer.Option(
+            min=0.0, help="With --designs: set the tokens per judge call, in and out. Default: 500."
+        ),
     ] = None,
     calls_per_second: Annotated[
-        float | None, typer.Option(min=1e-6, help="… how fast calls are answered, for the hours.")
+        float | None,
+        typer.Option(min=1e-6, help="With --designs: set the call rate, to estimate the hours."),
     ] = None,
     json: Json = False,
 ) -> None:
     """Estimate the required sample size, power and cost.
 
-    On BBQ it also says what the samples of the StarDTox and MABRF papers can show. With --groups
-    and --ratio it plans an audit instead: how many people of each group of `decisions` (with
-    --rate), or how many rankings. With --designs it sets cheaper ways beside the fixed one, in one
-    table: calls, tokens, money, hours and what each promises.
+    On BBQ, the command also estimates what the samples of the StarDTox and MABRF papers can detect.
+    With --groups and --ratio, it plans an audit instead: the people per group of `decisions` (with
+    --rate), or the number of rankings. With --designs, a table compares cheaper designs with the
+    fixed design: calls, tokens, money, hours and guarantees.
 
     Example: evenhand plan bbq --detect 0.05 --calls 4
     """

@@ -1,5 +1,5 @@
-"""`evenhand dev reproduce PAPER [TABLE]`: a paper's tables with their numbers beside ours, and its
-page in the documentation."""
+"""`evenhand dev reproduce PAPER [TABLE]`: compare the tables of a paper with our numbers, and
+print its page of the documentation."""
 
 import asyncio
 import sys
@@ -51,17 +51,20 @@ def list_(json: Json = False) -> None:
 def page(
     paper: Annotated[
         str | None,
-        typer.Argument(metavar="[PAPER]", help=f"One of {', '.join(PAPERS)}. Without it: all."),
+        typer.Argument(
+            metavar="[PAPER]",
+            help=f"Print the page of this paper: {', '.join(PAPERS)}. Default: all papers.",
+        ),
     ] = None,
     tables: Annotated[
         Path,
-        typer.Option(metavar="FOLDER", help="Tables that were run, as PAPER-TABLE.json."),
+        typer.Option(metavar="FOLDER", help="Read our tables, PAPER-TABLE.json, from this folder."),
     ] = Path("docs/reproduced"),
 ) -> None:
     """Print every table of a paper as Markdown, with our numbers where they were run.
 
-    Without a paper, print an overview of all papers: the status of each table, and the short
-    tables that hold numbers of ours.
+    Without a paper, print an overview of all papers: the status of each table, and the short tables
+    with numbers of ours.
 
     Example: evenhand dev reproduce page stardtox --tables docs/reproduced
     """
@@ -74,44 +77,61 @@ def _reproduce(
     options: RunCommand,
     paper: str,
     table: Annotated[
-        str | None, typer.Argument(metavar="[TABLE]", help="Such as table3. Without it: all.")
+        str | None,
+        typer.Argument(
+            metavar="[TABLE]", help="Reproduce this table, such as table3. Default: all tables."
+        ),
     ] = None,
     size: Annotated[
-        Size, typer.Option(help="small: some minutes with a small model; paper: as published.")
+        Size,
+        typer.Option(
+            help="Choose the sample size. small: some minutes with a small model. paper: as "
+            "published."
+        ),
     ] = "small",
     model: Annotated[
         list[str] | None,
         typer.Option(
             "--model",
-            help="A model of the endpoint, or one that the config names. Repeat it for several "
-            "in one table.",
+            help="Run this model of the endpoint or of the config. Repeat it for several models in "
+            "a table.",
         ),
     ] = None,
     trained: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=MODEL",
-            help="Under which name trained weights are served, such as 'sft={model}-sft', or "
+            help="Set the served name of trained weights, such as 'sft={model}-sft', or "
             "'*={model}-{name}' for all.",
         ),
     ] = None,
     only: Annotated[
-        str | None, typer.Option(help="Runs with commas; the others are shown if they are there.")
+        str | None,
+        typer.Option(
+            help="Execute only these runs, separated by commas. Tables also show other existing "
+            "runs."
+        ),
     ] = None,
     sample: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE",
-            help="An option of an instrument in the place of the recipe's, such as per_category=20 "
-            "or prompts_file=FILE; give it another --out.",
+            help="Replace a benchmark option of the recipe, such as per_category=20 or "
+            "prompts_file=FILE. Choose another --out.",
         ),
     ] = None,
     wording: Annotated[
         Wording,
-        typer.Option(help="paper: mabrf and stardtox with the intent of the papers' prompts."),
+        typer.Option(
+            help="Choose the prompts. paper: mabrf and stardtox with the intent of the papers' "
+            "prompts."
+        ),
     ] = "ours",
     show: Annotated[
-        bool, typer.Option("--show", help="Ask nobody: lay out what is in the folder.")
+        bool,
+        typer.Option(
+            "--show", help="Print the tables from the existing runs, without model calls."
+        ),
     ] = False,
 ) -> None:
     recipe = paper_named(paper)
@@ -152,7 +172,7 @@ def _show_tables(reproductions: Sequence[Reproduction], folder: str, *, json: bo
     if json:
         print_json({"tables": [plain(reproduction.to_dict()) for reproduction in reproductions]})
         return
-    for table in reproductions:  # one of many models is wider than a terminal: no cell is cut off
+    for table in reproductions:  # a table of many models exceeds the terminal: show whole cells
         wide = max(out.width, terminal.width(page_of(table)))
         out.print(terminal_of(table), "", width=wide, crop=False)
     names = ", ".join(f"{table.table}.json, {table.table}.md" for table in reproductions)
@@ -160,7 +180,7 @@ def _show_tables(reproductions: Sequence[Reproduction], folder: str, *, json: bo
 
 
 def _dry_run(plan: PlannedJobs, *, json: bool) -> NoReturn:
-    """Print what the runs will ask, and which rows cannot be run and why; code 2 if none can."""
+    """Print what the runs will ask, and why some rows cannot run; code 2 if none can."""
     ready = [job for job in plan.jobs if not job.waits]
     show_dry_run(
         {f"{job.model}: {job.run}": job.prepare()[0] for job in ready},
@@ -173,7 +193,7 @@ def _dry_run(plan: PlannedJobs, *, json: bool) -> NoReturn:
 
 
 def _command(name: str) -> Callable[..., None]:
-    """The command of one paper."""
+    """Make the command of a paper."""
 
     def command(options: RunCommand, **values: Any) -> None:
         _reproduce(options, name, **values)
@@ -189,15 +209,15 @@ def _command(name: str) -> Callable[..., None]:
     first = next((table for table in paper.order if paper.table(table)), "TABLE")
     command.__doc__ = (
         f"{paper.authors}: {paper.title}\n\n"
-        "Each run has a folder within --out and is resumed there; several tables share their runs. "
-        "Writes the table as JSON and Markdown beside them. Ends with code 2 if a run could score "
-        "fewer than 95 %, with 3 at a cap.\n\n"
+        "Each run has a folder within --out and resumes there; several tables share their runs. "
+        "Writes the table as JSON and Markdown next to them. Exits with code 2 if a run scored "
+        "fewer than 95% of its items, with 3 at a cap.\n\n"
         f"Example: evenhand dev reproduce {name} {first} --size small --dry-run --out runs/papers"
     )
     return with_run_options(command, without=_ELSEWHERE, out="runs/papers")
 
 
-# The recipe says by which method and system prompt, and its runs stay on this machine.
+# The recipe sets the method and the system prompt, and its runs stay on this machine.
 _ELSEWHERE = ("method", "set_", "dedupe", "engine", "actors", "require_certified_judges", "system")
 
 for _name in PAPERS:

@@ -1,4 +1,4 @@
-"""`evenhand runs …`: look at run folders."""
+"""`evenhand runs …`: inspect run folders."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -27,14 +27,18 @@ runs = typer.Typer(
     no_args_is_help=True,
 )
 
-RunFolder = Annotated[str, typer.Argument(metavar="RUN", help="A run folder: a path or a URL.")]
+RunFolder = Annotated[
+    str, typer.Argument(metavar="RUN", help="Read this run folder: a path or a URL.")
+]
 
 
 @runs.command("list")
 def list_(
     folder: Annotated[
         Path | None,
-        typer.Argument(metavar="FOLDER", help="Where to look. Default: runs, if there is one."),
+        typer.Argument(
+            metavar="FOLDER", help="List the runs below this folder. Default: runs, if it exists."
+        ),
     ] = None,
     prices: PriceFile = None,
     config: ConfigFile = None,
@@ -51,7 +55,7 @@ def list_(
         out.print(_table(lines))
     else:
         root = folder or run_folders.usual_folder()
-        out.print(Text(f"no runs in {root}; one begins with: evenhand measure bbq --out runs/now"))
+        out.print(Text(f"no runs in {root}; start a run with: evenhand measure bbq --out runs/now"))
 
 
 def _table(lines: list[RunLine]) -> Table:
@@ -87,7 +91,10 @@ def show(
         str | None, typer.Option(help="Show the conversation of the item with this id.")
     ] = None,
     position: Annotated[
-        int | None, typer.Option(min=0, help="With --item: which one, where an id is repeated.")
+        int | None,
+        typer.Option(
+            min=0, help="With --item: select an item by position if its id occurs more than once."
+        ),
     ] = None,
     prices: PriceFile = None,
     config: ConfigFile = None,
@@ -131,7 +138,7 @@ def _show_item(record: ItemRecord, *, with_id: bool) -> None:
 def repeats(
     settings: Annotated[
         list[str],
-        typer.Argument(metavar="RUN,RUN…", help="The runs of a setting, with commas between."),
+        typer.Argument(metavar="RUN,RUN…", help="Read the runs of a setting, separated by commas."),
     ],
     full: Full = False,
     json: Json = False,
@@ -152,7 +159,7 @@ def status(run: RunFolder, json: Json = False) -> None:
     """
     status = run_folders.run_status(run)
     try:
-        view = status_view(status.counters)  # reads every field that is shown
+        view = status_view(status.counters)  # reads every displayed field
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         raise run_folders.unreadable_status(run) from None
     if json:
@@ -166,7 +173,7 @@ def _show_age(status: RunStatus) -> None:
     counters, age = status.counters, status.seconds_since_update
     if status.stale:
         since = f"not updated for {numbers.duration(age)}" if age > 0 else "dated in the future"
-        gone = f"{since}, the process may be gone; the command that began it resumes"
+        gone = f"{since}, the process may have ended; run the same command again to resume"
         out.print(Text(gone, style="bold red"))
     written = f"{counters['state']} · {counters['writer']} · {counters['updated']}"
     out.print(Text(written, style="dim"))

@@ -1,5 +1,5 @@
-"""`evenhand scorers …`: what scores texts, what it makes of some, how far the judge of support is
-to be trusted, and a rate from a scorer on all texts and a few labels."""
+"""`evenhand scorers …`: list scorers, score texts, audit the context-support classifier, and
+estimate a rate from the scores of all texts and a few labels."""
 
 import asyncio
 import sys
@@ -27,14 +27,16 @@ from evenhand.scorers.base import TOXICITY, Batched
 
 def audit_support(
     sample: Annotated[
-        int, typer.Option(min=0, help="Questions of each template and condition; 0: all.")
+        int,
+        typer.Option(min=0, help="Set the questions per template and condition. 0: all questions."),
     ] = 4,
     json: Json = False,
 ) -> None:
     """Where the judge of support can be trusted: AUC on BBQ over templates and by category, and
     what a bound lets pass. It was neither trained on BBQ nor chosen by it.
 
-    Needs BBQ: fetched once, or from the folder that EVENHAND_DATA names. Asks no model.
+    The audit needs BBQ, from a download or from the folder in EVENHAND_DATA. It makes no model
+    calls.
 
     Example: evenhand scorers audit-support --sample 1
     """
@@ -46,24 +48,28 @@ def audit_support(
 
 def sample(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A scorer that `list` shows, or KIND=URL[#MODEL].")
+        str,
+        typer.Argument(metavar="NAME", help="Use a scorer that `list` shows, or KIND=URL[#MODEL]."),
     ],
     texts: Annotated[
-        Path, typer.Argument(metavar="TEXTS", help="JSONL with text, and id, cluster if wanted.")
+        Path,
+        typer.Argument(
+            metavar="TEXTS", help="Read texts from JSONL with text, and optionally id and cluster."
+        ),
     ],
-    folder: Annotated[Path, typer.Option("--out", "-o", help="A new folder.")],
-    labels: Annotated[int, typer.Option(min=2, help="About so many texts are drawn.")] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="Draws the texts.")] = 0,
+    folder: Annotated[Path, typer.Option("--out", "-o", help="Write into this new folder.")],
+    labels: Annotated[int, typer.Option(min=2, help="Sample about this many texts.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Set the random seed for sampling texts.")] = 0,
     attribute: Annotated[
-        str, typer.Option(help="What the label is about, of what the scorer scores.")
+        str, typer.Option(help="Label this attribute, which the scorer must score.")
     ] = TOXICITY,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
     """Draw texts to be labelled by people or a judge, more where the scorer is unsure.
 
-    Scores all texts, and writes labels.jsonl, to be filled in with 0 or 1 a line, beside the
-    predictions and the chances, which `estimate` needs.
+    The command scores all texts and writes labels.jsonl. Fill in 0 or 1 on each line. `estimate`
+    also needs the predictions and sampling probabilities next to it.
 
     Example: evenhand scorers sample offline texts.jsonl --labels 200 --out labels
     """
@@ -95,7 +101,8 @@ def sample(
         return
     if drawn.unscored:
         err.print(
-            f"{drawn.unscored:,} of {drawn.texts:,} texts got no score; they are drawn as unsure"
+            f"{drawn.unscored:,} of {drawn.texts:,} texts have no score; sampling treats them as "
+            f"unsure"
         )
     out.print(Text(f"{drawn.drawn:,} of {drawn.texts:,} texts are in {drawn.sheet}: fill in each "
                    f"label with 0 or 1. Next: evenhand scorers estimate {folder}"))  # fmt: skip
@@ -103,16 +110,19 @@ def sample(
 
 def estimate(
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="What `sample` wrote, with labels filled in.")
+        Path,
+        typer.Argument(
+            metavar="FOLDER", help="Read the folder that `sample` wrote, with the labels filled in."
+        ),
     ],
     json: Json = False,
 ) -> None:
     """Estimate a rate from predictions for all texts and labels for some.
 
-    The interval held the rate in 93.6 % to 99.9 % of simulated cases, for scorers from a coin to a
-    word list that is sure and wrong. It is never wider than that of the labels alone where every
-    label is there. Of few labels it is that of the labels alone. A label that is missing may be
-    either, and the interval holds for both, so it can be wider then.
+    The 95% CI contained the true rate in 93.6% to 99.9% of simulations. The simulated scorers range
+    from a coin to a confident but wrong word list. If no label is missing, the CI is never wider
+    than the CI of the labels alone. With few labels, both CIs are equal. The CI covers both values
+    of a missing label, so it can then be wider.
 
     Example: evenhand scorers estimate labels
     """
@@ -129,7 +139,7 @@ scorers.command("sample")(sample)
 scorers.command("estimate")(estimate)
 
 _Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="A scorer that `list` shows, or KIND=URL[#MODEL].")
+    str, typer.Argument(metavar="NAME", help="Use a scorer that `list` shows, or KIND=URL[#MODEL].")
 ]
 
 
@@ -146,7 +156,7 @@ def list_(config: ConfigFile = None, json: Json = False) -> None:
             [{name: value for name, value in asdict(line).items() if value} for line in listed]
         )
         return
-    table = Table("scorer", "kind", "what it says", box=None)
+    table = Table("scorer", "kind", "description", box=None)
     for line in listed:
         table.add_row(line.name, line.kind, line.says)
     out.print(table)
@@ -157,12 +167,12 @@ def score(
     name: _Name,
     texts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TEXT]...", help="Texts; without any, the lines of stdin."),
+        typer.Argument(metavar="[TEXT]...", help="Score these texts. Default: the lines of stdin."),
     ] = None,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Score texts. Ends with code 2 if fewer than 95 % got a score.
+    """Score texts. Exits with code 2 if fewer than 95% of the texts have a score.
 
     Example: evenhand scorers score wordlist "You are no idiot."
     """

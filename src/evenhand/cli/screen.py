@@ -26,8 +26,8 @@ from evenhand.views.visible import visible
 
 
 class _PlainConsole(Console):
-    """A console to which words are words: what a model, a server or a file name says is neither
-    markup nor a command to the terminal."""
+    """A console for plain text: it never treats text of models, servers or file names as markup
+    or as a terminal command."""
 
     def __init__(self, *, stderr: bool) -> None:
         super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
@@ -35,14 +35,14 @@ class _PlainConsole(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterator[Segment]:
-        for part in super().render(renderable, options):  # all that is shown comes by here
+        for part in super().render(renderable, options):  # all output passes through here
             yield part if part.control else Segment(visible(part.text), part.style)
 
 
 out = _PlainConsole(stderr=False)
 err = _PlainConsole(stderr=True)
 
-_MOST_BATCHES = 4  # our choice: shown one by one
+_MOST_BATCHES = 4  # our choice: batches with their own line
 _PLAIN_LINE_SECONDS = 5.0
 
 
@@ -55,7 +55,7 @@ def print_json(value: Any) -> None:
 
 
 class Finding(Protocol):
-    """What was found, with a page among those of `evenhand.views`."""
+    """A result that has a page in `evenhand.views`."""
 
     def to_dict(self) -> dict[str, Any]: ...
 
@@ -64,10 +64,10 @@ def print_finding(finding: Finding, *, json: bool, full: bool = False, written: 
     """Print the page of a finding, or the finding as JSON.
 
     Args:
-        finding: What was found.
-        json: As JSON.
-        full: Its long page.
-        written: The files that it was written to, named below the page.
+        finding: The result.
+        json: Print JSON.
+        full: Print the long page.
+        written: The files with the result, listed below the page.
     """
     if json:
         print_json(finding.to_dict())
@@ -79,7 +79,7 @@ def print_finding(finding: Finding, *, json: bool, full: bool = False, written: 
 
 @dataclass(slots=True)
 class WaitingLine:
-    """A line that says what is going on and since when; `what` may change meanwhile."""
+    """A line with the current activity and its duration; `what` may change meanwhile."""
 
     what: str
     began: float = field(default_factory=time.monotonic)
@@ -90,7 +90,7 @@ class WaitingLine:
 
 @contextlib.asynccontextmanager
 async def waiting(what: str) -> AsyncIterator[WaitingLine]:
-    """Something is going on: a spinner on a terminal, one line after a second elsewhere."""
+    """Show a spinner on a terminal, or elsewhere a line after a second."""
     line = WaitingLine(what)
     if err.is_terminal:
         with err.status(line):
@@ -105,7 +105,7 @@ async def waiting(what: str) -> AsyncIterator[WaitingLine]:
 
 @contextlib.asynccontextmanager
 async def run_progress(progress: Progress) -> AsyncIterator[None]:
-    """A bar that follows a run's counters; a plain line every few seconds without a terminal."""
+    """Show the counters of a run: a bar on a terminal, elsewhere a line every few seconds."""
     show = _bar if err.is_terminal else _lines
     task = asyncio.create_task(show(progress))
     try:
@@ -133,7 +133,7 @@ async def _lines(progress: Progress) -> None:
 
 
 def status_view(status: dict[str, Any]) -> RenderableType:
-    """Failures first, then how far it is, then how it goes: three lines of at most 100 columns."""
+    """Show failures, progress and speed in three lines of at most 100 columns."""
     bar = Table.grid(padding=(0, 1))
     bar.add_column(no_wrap=True)
     bar.add_column(ratio=1)
@@ -150,7 +150,7 @@ def status_view(status: dict[str, Any]) -> RenderableType:
 
 
 def status_line(status: dict[str, Any]) -> str:
-    """The same in one line, for a log."""
+    """Format the status as a line, for a log."""
     failed = [f"{status['failed']:,} FAILED"] if status["failed"] else []
     parts = [_how_far(status), *failed, _when_done(status), *_facts(status)]
     parts += [*_endpoints(status), *_batches(status)]
@@ -184,7 +184,7 @@ def _facts(status: dict[str, Any]) -> list[str]:
 
 
 def _short(count: int) -> str:
-    """12,345 · 1.23 M · 1.23 G: a job of days counts in billions."""
+    """Shorten a count: 12,345 · 1.23 M · 1.23 G."""
     for unit, size in ((" G", 10**9), (" M", 10**6)):
         if count >= size:
             return f"{count / size:.2f}{unit}"
@@ -200,7 +200,7 @@ def _endpoints(status: dict[str, Any]) -> list[str]:
 
 
 def _batches(status: dict[str, Any]) -> list[str]:
-    """How far the batches are, by the provider's own counts."""
+    """Format the progress of batches, from the counts of the provider."""
     under_way = status.get("batches") or []
     lines = [_batch(batch) for batch in under_way[:_MOST_BATCHES]]
     if len(under_way) > _MOST_BATCHES:
@@ -219,7 +219,7 @@ def _batch(batch: dict[str, Any]) -> str:
 
 @contextmanager
 def scoring_bar(name: str) -> Iterator[Callable[[int], None]]:
-    """Show how many texts are scored, while the context is open."""
+    """Show the number of scored texts while the context is open."""
     with bars.Progress(console=err, transient=True, disable=not err.is_terminal) as shown:
         bar = shown.add_task(escape(name), total=None)
         yield lambda count: shown.advance(bar, count)

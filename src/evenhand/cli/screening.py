@@ -1,4 +1,4 @@
-"""`evenhand scorers screen …`: a cheap scorer decides where it is sure, and a judge the rest."""
+"""`evenhand scorers screen …`: a cheap scorer decides clear cases, and a judge the rest."""
 
 import asyncio
 from functools import partial
@@ -33,7 +33,10 @@ screen = typer.Typer(
 
 
 _File = Annotated[
-    Path, typer.Argument(metavar="SCREEN", help="What `evenhand scorers screen calibrate` wrote.")
+    Path,
+    typer.Argument(
+        metavar="SCREEN", help="Read the file that `evenhand scorers screen calibrate` wrote."
+    ),
 ]
 
 
@@ -42,53 +45,57 @@ def calibrate(
     labelled: Annotated[
         Path,
         typer.Argument(
-            metavar="LABELLED", help="Labelled texts, one a row: a .jsonl or .csv file."
+            metavar="LABELLED", help="Read labeled texts, one per row, from this .jsonl or .csv "
+            "file."
         ),
     ],
     scorer: Annotated[
-        str, typer.Option(help="A scorer that `evenhand scorers list` shows, or KIND=URL[#MODEL].")
+        str,
+        typer.Option(help="Use a scorer that `evenhand scorers list` shows, or KIND=URL[#MODEL]."),
     ],
     out_: Annotated[
         Path,
-        typer.Option("--out", "-o", help="The screen file, .json; its card is written beside it."),
+        typer.Option("--out", "-o", help="Write the screen to this .json file, and its card next "
+        "to it."),
     ],
     max_fnr: Annotated[
         float,
         typer.Option(
             min=0.0001, max=0.9999,
-            help="Of all harmful texts, the largest share that may be called clean.",
+            help="Limit the false-negative rate, the share of harmful texts the screen clears.",
         ),
     ] = 0.05,
     max_fpr: Annotated[
         float | None,
         typer.Option(
             min=0.0001, max=0.9999,
-            help="Of all clean texts, the largest share that may be called harmful. "
-            "Default: nothing is called harmful without the judge.",
+            help="Limit the false-positive rate, the share of clean texts the screen flags. "
+            "Default: only the judge flags texts.",
         ),
     ] = None,
     confidence: Annotated[
         float,
-        typer.Option(min=0.5, max=0.9999, help="How sure the promise is.")
+        typer.Option(min=0.5, max=0.9999, help="Set the confidence level of the guarantee.")
     ] = 0.95,
     group: Annotated[
         str | None,
-        typer.Option(help="The column with whom a text is about: each group gets the promise too."),
+        typer.Option(help="Also guarantee the rates for each group in this column."),
     ] = None,
     cluster: Annotated[
         str | None,
-        typer.Option(help="The column with a text's template or author: one of each counts."),
+        typer.Option(help="Count one text per cluster, from this column, such as template or "
+        "author."),
     ] = None,
-    text: Annotated[str, typer.Option(help="The column with the text.")] = "text",
+    text: Annotated[str, typer.Option(help="Read the text from this column.")] = "text",
     label: Annotated[
-        str, typer.Option(help="The column with the label: true, yes or 1 is harmful.")
+        str, typer.Option(help="Read the label from this column: true, yes or 1 means harmful.")
     ] = "harm",
-    attribute: Annotated[str, typer.Option(help="Which of its scores is used.")] = TOXICITY,
+    attribute: Annotated[str, typer.Option(help="Use this score of the scorer.")] = TOXICITY,
     traffic: Annotated[
         Path | None,
         typer.Option(
-            help="Texts as they come, without labels, .jsonl or .csv: what later scores are held "
-            "against. Default: the labelled texts."
+            help="Detect score drift relative to these unlabeled texts (.jsonl or .csv). Default: "
+            "the labeled texts."
         ),
     ] = None,
     config: ConfigFile = None,
@@ -96,9 +103,9 @@ def calibrate(
 ) -> None:  # fmt: skip
     """Find the cut-offs between which a judge is needed, from labelled texts.
 
-    Writes the screen file and a card in Markdown. A promise for which there are too few labels is
-    refused, and it is said how many are missing; then it ends with code 2. Do not use texts that
-    the scorer was trained on.
+    Writes the screen file and a card in Markdown. With too few labels for a guarantee, the command
+    refuses it, prints how many labels are missing and exits with code 2. Do not use texts from the
+    training data of the scorer.
 
     Example: evenhand scorers screen calibrate labelled.jsonl --scorer offline --out screen.json
     """
@@ -138,35 +145,39 @@ def _apply(
         str,
         typer.Argument(
             metavar="ANSWERS",
-            help='A file of lines like {"prompt": "…", "answer": "…"}, or Parquet: a file, a '
-            "folder, a URL.",
+            help='Read lines like {"prompt": "…", "answer": "…"}, or Parquet: a file, folder or '
+            "URL.",
         ),
     ],
     judge: Annotated[
         str,
         typer.Option(
-            help="Who decides the rest: a scorer that `evenhand scorers list` shows, harm:NAME, or "
-            "KIND=URL[#MODEL], such as judge=URL#MODEL."
+            help="Send uncertain texts to this judge: a scorer that `evenhand scorers list` shows, "
+            "harm:NAME, or KIND=URL[#MODEL], such as judge=URL#MODEL."
         ),
     ],
     threshold: Annotated[
         float,
-        typer.Option(min=0.0, max=1.0, help="From which toxicity of the judge a text is harmful."),
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="Treat texts with at least this toxicity of the judge as harmful.",
+        ),
     ] = 0.5,
     text_column: Annotated[
-        str | None, typer.Option(help="Of Parquet: the text to judge. Default: answer.")
+        str | None, typer.Option(help="Read texts from this Parquet column. Default: answer.")
     ] = None,
 ) -> None:
     """Judge stored answers: the screen where it is sure, the judge elsewhere.
 
-    A text without a score goes to the judge; one that the judge gives no verdict on has failed.
-    A scorer of another version or with other settings is refused. Run it again to resume. Every
-    run is one look whether scores have drifted, alone and pooled with all runs since the
-    calibration. Looks are kept beside the screen file and counted in it.
+    A text without a score goes to the judge. A text without a verdict of the judge has failed. The
+    command refuses a scorer of another version or with other settings. Run the command again to
+    resume. Every run tests the scores for drift, alone and pooled with all runs since the
+    calibration. The screen file counts these looks, and a file next to it stores them.
 
-    Ends with code 2 if fewer than 95 % of the texts got a verdict, with 4 if scores have drifted,
-    so that the promise no longer holds, or if that is open: too few scores, or texts that failed
-    could hide it.
+    Exits with code 2 if fewer than 95% of the texts have a verdict. Exits with code 4 if scores
+    have drifted, which voids the guarantee. Also exits with code 4 if the drift test is
+    inconclusive, because of too few scores or failed texts that could hide drift.
 
     Example: evenhand scorers screen apply screen.json answers.jsonl --judge judge=http://127.0.0.1:8080/v1#m
     --out runs/screened
@@ -200,23 +211,23 @@ screen.command("apply", no_args_is_help=True)(with_run_options(_apply, without=_
 @screen.command(no_args_is_help=True)
 def plan(
     file: _File,
-    texts: Annotated[int, typer.Option(min=1, help="So many texts are to be judged.")],
+    texts: Annotated[int, typer.Option(min=1, help="Set the number of texts.")],
     harmful: Annotated[
         float | None,
         typer.Option(
             min=0.0,
             max=1.0,
-            help="Which share of them is harmful. Not needed where the screen knows traffic.",
+            help="Set the share of harmful texts. Optional if the screen has traffic.",
         ),
     ] = None,
-    calls: Annotated[float, typer.Option(help="Calls of the judge for a text.")] = 1,
-    tokens: Annotated[float, typer.Option(help="Tokens a call, in and out.")] = 500,
+    calls: Annotated[float, typer.Option(help="Set the judge calls per text.")] = 1,
+    tokens: Annotated[float, typer.Option(help="Set the tokens per call, in and out.")] = 500,
     price: Annotated[
-        float | None, typer.Option(help="Money for a million tokens, in your currency.")
+        float | None, typer.Option(help="Set the price per million tokens, in your currency.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Plan what the judge will cost with a screen, beside judging all.
+    """Compare the cost of the judge with and without a screen.
 
     Example: evenhand scorers screen plan screen.json --texts 10000000 --harmful 0.01 --price 0.6
     """

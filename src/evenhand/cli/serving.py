@@ -1,4 +1,4 @@
-"""`evenhand serve-local` and `runs view`: servers on this machine, until somebody ends them."""
+"""`evenhand serve-local` and `runs view`: servers on this machine, until you stop them."""
 
 import signal
 import threading
@@ -18,34 +18,33 @@ from evenhand.views.viewer import opened
 
 def serve_local(
     model: Annotated[
-        str | None, typer.Option("--model", help="A model of the list. Default: smollm2.")
+        str | None, typer.Option("--model", help="Serve this model of the list. Default: smollm2.")
     ] = None,
     weights: Annotated[
         Path | None,
         typer.Option(
             "--weights",
             "--gguf",
-            help="A GGUF file: the weights of --model (checked), or any other, by its own name.",
+            help="Serve this GGUF file: the weights of --model (checked), or any other file.",
         ),
     ] = None,
-    list_: Annotated[
-        bool, typer.Option("--list", help="List the models, and what each is good for.")
-    ] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the models and their uses.")] = False,
     port: Annotated[
-        int, typer.Option(min=1, max=65535, help="Where to listen, on 127.0.0.1 alone.")
+        int, typer.Option(min=1, max=65535, help="Listen on this port of 127.0.0.1.")
     ] = 8080,
-    slots: Annotated[int, typer.Option(min=1, help="Requests answered at once.")] = 4,
-    context: Annotated[int, typer.Option(min=512, help="Tokens of context per slot.")] = 4096,
+    slots: Annotated[int, typer.Option(min=1, help="Answer this many requests concurrently.")] = 4,
+    context: Annotated[int, typer.Option(min=512, help="Set the context tokens per slot.")] = 4096,
     threads: Annotated[
-        int | None, typer.Option(min=1, help="CPU threads. Default: all cores but one.")
+        int | None,
+        typer.Option(min=1, help="Set the number of CPU threads. Default: all cores except 1."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="With --list: as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="With --list: print JSON.")] = False,
 ) -> None:
     """Serve a small local model with llama.cpp.
 
-    It runs until Ctrl-C. Without --model and --weights it serves SmolLM2-135M-Instruct: real enough
-    to try every command, at chance as a judge. Do not draw conclusions about a method from it;
-    --list says which are good for more.
+    The server runs until Ctrl-C. Without --model and --weights, it serves SmolLM2-135M-Instruct.
+    You can try every command with this model, but it judges at chance. Do not draw conclusions
+    about a method from it; --list shows models for further uses.
 
     Example: evenhand serve-local --model qwen2.5-coder-1.5b --port 8080
     """
@@ -53,15 +52,15 @@ def serve_local(
         _show_list(json=json)
         return
     if json:
-        raise UserError("--json goes with the list: evenhand serve-local --list --json")
+        raise UserError("--json needs --list: evenhand serve-local --list --json")
     request = ServerRequest(
         model=model, weights=weights, port=port, slots=slots, context=context, threads=threads
     )
     server = start(request, err.print)
     there = f" --base-url {server.address}" if port != 8080 else ""
-    err.print(f"serving {server.name} at {server.address}, Ctrl-C ends it")
+    err.print(f"serving {server.name} at {server.address}, press Ctrl-C to stop")
     err.print(f'try: evenhand answer "Describe a typical nurse." --show-trace{there}')
-    err.print(f"what it is good for: evenhand doctor --probe{there}")
+    err.print(f"test what the model can do: evenhand doctor --probe{there}")
     wait_for_signal()
 
 
@@ -77,43 +76,43 @@ def _show_list(*, json: bool) -> None:
         size, memory = f"{model.bytes / 1e6:,.0f} MB", f"{model.memory_mb:,} MB"
         table.add_row(model.name, size, memory, model.licence, model.good_for)
     out.print(table)
-    out.print("What was measured with each: evenhand serve-local --list --json")
+    out.print("Measurements of each model: evenhand serve-local --list --json")
 
 
 def view(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder: a path or a URL.")],
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="Browse this run folder: a path or a URL.")
+    ],
     against: Annotated[
         str | None,
-        typer.Option(
-            metavar="RUN", help="An earlier run of the same items: what changed since it?"
-        ),
+        typer.Option(metavar="RUN", help="Show changes since this earlier run of the same items."),
     ] = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Where to listen, on 127.0.0.1 alone. 0: any.")
+        int, typer.Option(min=0, max=65535, help="Listen on this port of 127.0.0.1. 0: any port.")
     ] = 0,
     no_open: Annotated[
-        bool, typer.Option("--no-open", help="Only print the address; open no browser.")
+        bool, typer.Option("--no-open", help="Only print the address, without opening a browser.")
     ] = False,
 ) -> None:
     """Browse the items of a run.
 
-    It lists the items, filters them by words, by how they ended, by score and by tag, and opens
-    each with its whole conversation. With --against it shows what became of each item, what
-    changed first. It runs until Ctrl-C, on this machine alone, and only who has the address that
-    it prints can read it.
+    The viewer lists items and filters them by words, outcome, score and tag. It opens each item
+    with its whole conversation. With --against, it compares each item with the earlier run,
+    and shows changed items first. It runs until Ctrl-C, only on this machine. Only users with the
+    printed address can read it.
 
     Example: evenhand runs view runs/now
     """
     with opened(run, against, port) as served:
         out.print(served.link, soft_wrap=True)
-        err.print("Ctrl-C ends it")
+        err.print("press Ctrl-C to stop")
         if not no_open:
             webbrowser.open(served.link_once)
         wait_for_signal()
 
 
 def wait_for_signal() -> None:
-    """Wait for Ctrl-C, or for whoever asks the process to end."""
+    """Wait for Ctrl-C or for SIGTERM."""
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())

@@ -1,4 +1,4 @@
-"""`evenhand train …`: pairs into weights, one command a stage, and what is done with weights."""
+"""`evenhand train …`: train on preference pairs, a command per stage, and convert weights."""
 
 import time
 from collections.abc import Callable
@@ -73,16 +73,19 @@ def status(step: Any) -> str:
 
 def from_gguf(
     weights: Annotated[
-        str, typer.Argument(metavar="FILE", help="A .gguf file, or `smollm2` for the small one.")
+        str,
+        typer.Argument(
+            metavar="FILE", help="Convert this .gguf file, or `smollm2` for the small model."
+        ),
     ],
     out_: Annotated[
-        Path, typer.Option("--out", "-o", help="A new folder in the Hugging Face form.")
+        Path, typer.Option("--out", "-o", help="Write this new folder in the Hugging Face format.")
     ],
     json: Json = False,
 ) -> None:
     """Turn a GGUF file into a Hugging Face folder in fp32, ready to train.
 
-    Quantised weights stay as coarse as they are: SmolLM2 comes in 4 bits.
+    The conversion restores no precision of quantized weights. SmolLM2 has 4 bits.
 
     Example: evenhand train from-gguf smollm2 --out smollm2-hf
     """
@@ -100,22 +103,33 @@ def from_gguf(
 
 
 def to_gguf(
-    folder: Annotated[Path, typer.Argument(help="Trained weights in the Hugging Face form.")],
+    folder: Annotated[
+        Path, typer.Argument(help="Convert these trained weights in the Hugging Face format.")
+    ],
     like: Annotated[
         str,
-        typer.Option(metavar="FILE", help="The .gguf file that training began with, or `smollm2`."),
+        typer.Option(
+            metavar="FILE", help="Set the .gguf file that training started from, or `smollm2`."
+        ),
     ],
-    out_: Annotated[Path, typer.Option("--out", "-o", help="The .gguf file; its name is served.")],
+    out_: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", help="Write this .gguf file. The server uses its name as model name."
+        ),
+    ],
     precision: Annotated[
         Literal["f16", "q8_0"],
-        typer.Option(help="f16 keeps what was trained; q8_0 is half the size."),
+        typer.Option(
+            help="Choose the precision. f16 preserves the training, q8_0 halves the size."
+        ),
     ] = "f16",
     json: Json = False,
 ) -> None:
     """Write trained weights as a GGUF file that `evenhand serve-local --gguf` serves.
 
-    To compare with the untrained weights, bring them through the same two commands: a 4-bit file
-    beside a 16-bit one would compare the rounding too.
+    To compare with the untrained weights, convert them with the same two commands. Otherwise you
+    also compare the rounding of a 4-bit file with a 16-bit file.
 
     Example: evenhand train to-gguf runs/sft/model --like smollm2 --out smollm2-sft.gguf
     """
@@ -139,17 +153,20 @@ def to_gguf(
 
 
 def export(
-    project: Annotated[Literal["openrlhf", "verl"], typer.Argument(help="Who is to train.")],
-    pairs: Annotated[Path, typer.Option(help="A folder of pairs.")],
-    model: Annotated[Path, typer.Option(help="The model to train, in the Hugging Face form.")],
+    project: Annotated[
+        Literal["openrlhf", "verl"], typer.Argument(help="Choose the training framework.")
+    ],
+    pairs: Annotated[Path, typer.Option(help="Read preference pairs from this folder.")],
+    model: Annotated[Path, typer.Option(help="Train this model in the Hugging Face format.")],
     out_: Annotated[
-        Path, typer.Option("--out", "-o", help="A new folder for data and launch script.")
+        Path, typer.Option("--out", "-o", help="Write data and launch script into this new folder.")
     ],
     reward: Annotated[
-        Path | None, typer.Option(help="A reward model. verl needs one, OpenRLHF can train it.")
+        Path | None,
+        typer.Option(help="Use this reward model. verl requires it, OpenRLHF can train it."),
     ] = None,
-    nodes: Annotated[int, typer.Option(min=1, help="Machines.")] = 1,
-    gpus: Annotated[int, typer.Option(min=1, help="GPUs in each of them.")] = 4,
+    nodes: Annotated[int, typer.Option(min=1, help="Set the number of machines.")] = 1,
+    gpus: Annotated[int, typer.Option(min=1, help="Set the number of GPUs per machine.")] = 4,
     json: Json = False,
 ) -> None:
     """Write data and a launch script for a cluster, with the numbers of our recipes.
@@ -170,14 +187,16 @@ def export(
 
 
 def card(
-    model: Annotated[Path, typer.Argument(help="The `model` folder of a training run.")],
+    model: Annotated[
+        Path, typer.Argument(help="Update the card of this `model` folder of a training run.")
+    ],
     measured: Annotated[
         list[Path] | None,
-        typer.Option(help="The output of `evenhand compare … --json`. May be repeated."),
+        typer.Option(help="Add this output of `evenhand compare … --json`. May be repeated."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Write a model's card anew, with probes and with the measurements before and after.
+    """Update a model card with probes and with the measurements before and after.
 
     Example: evenhand train card runs/rloo/model --measured bbq.json --measured likelihood.json
     """
@@ -191,17 +210,21 @@ def card(
 
 
 def show(
-    folder: Annotated[Path, typer.Argument(metavar="TRAINING", help="The --out of a training.")],
-    full: Annotated[bool, typer.Option("--full", help="Every step.")] = False,
+    folder: Annotated[
+        Path, typer.Argument(metavar="TRAINING", help="Read the --out folder of a training run.")
+    ],
+    full: Annotated[bool, typer.Option("--full", help="Show every step.")] = False,
     out_: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Also a page with the curves: .html, .pdf, .md or .json."),
+        typer.Option(
+            "--out", "-o", help="Also write a page with the curves: .html, .pdf, .md or .json."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
     """Show how a training went: loss, accuracy, reward, KL and length, at first and at last.
 
-    Works while the training runs. The curves need the extra `report`.
+    The command also works during the training. The curves need the extra `report`.
 
     Example: evenhand train show runs/sft --out sft.html
     """
@@ -217,32 +240,41 @@ _SHOWN = ("stage", "outcome", "steps", "weights", "objective", "world_size", "me
 
 train = typer.Typer(
     help="Train on preference pairs: SFT, reward model, DPO, RLOO, PPO.\n\n"
-    "Ends with code 2 if nothing was trained, and with 4 if the loss (RL: the reward) is not shown "
-    "to improve.",
+    "Exits with code 2 if nothing was trained, and with 4 if an improvement of the loss (RL: the "
+    "reward) is inconclusive.",
     no_args_is_help=True,
 )
 
 _Model = Annotated[
     Path,
-    typer.Option(help="Where it starts: a Hugging Face folder, such as `model` of `train sft`."),
+    typer.Option(help="Start from this Hugging Face folder, such as `model` of `train sft`."),
 ]
-_Pairs = Annotated[Path, typer.Option(help="A folder that `evenhand train pairs` wrote.")]
+_Pairs = Annotated[Path, typer.Option(help="Read the folder that `evenhand train pairs` wrote.")]
 _Out = Annotated[
     Path,
-    typer.Option("--out", "-o", help="For the model, its record and logs. Resumes what is there."),
+    typer.Option(
+        "--out",
+        "-o",
+        help="Write the model, its record and logs. Resumes an existing training run.",
+    ),
 ]
 _Type = Annotated[
-    str, typer.Option("--bias-type", help="One bias type of the pairs. Default: all of them.")
+    str,
+    typer.Option(
+        "--bias-type", help="Train on this bias type of the pairs. Default: all bias types."
+    ),
 ]
-_AllWeights = Annotated[bool, typer.Option("--full", help="All weights, not a LoRA adapter.")]
+_AllWeights = Annotated[
+    bool, typer.Option("--full", help="Train all weights instead of a LoRA adapter.")
+]
 _Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="A number of the recipe, as name=value. May be repeated."),
+    typer.Option("--set", help="Set a number of the recipe, as name=value. May be repeated."),
 ]
 _Processes = Annotated[
-    int, typer.Option(min=1, help="Processes that train together, started with torchrun.")
+    int, typer.Option(min=1, help="Set the number of training processes, which torchrun starts.")
 ]
-_Reward = Annotated[Path, typer.Option(help="The `model` folder of a probed reward model.")]
+_Reward = Annotated[Path, typer.Option(help="Use the `model` folder of an audited reward model.")]
 _Force = Annotated[
     bool, typer.Option("--force", help="Train against a reward model whose probes did not pass.")
 ]
@@ -269,8 +301,8 @@ _ON_PAIRS = {
 }
 _ON_REWARDS = {
     "rloo": "Reinforcement learning against the reward model, with a leave-one-out baseline.\n\n"
-    "KL to the model it starts from is in the reward, shown at each step, and ends the training at "
-    "the recipe's target_kl.\n\n"
+    "The reward includes KL to the starting model, printed at each step. Training stops at the "
+    "recipe's target_kl.\n\n"
     "Example: evenhand train rloo --model runs/sft/model --reward runs/reward/model --pairs "
     "data/pairs --out runs/rloo",
     "ppo": "Reinforcement learning against the reward model as the paper does it, with a critic."
@@ -280,7 +312,7 @@ _ON_REWARDS = {
 
 
 def _on_pairs(stage: str, next_: str | None) -> Callable[..., None]:
-    """The command of a stage that needs pairs alone."""
+    """Make the command of a stage that needs only pairs."""
 
     def command(
         model: _Model,
@@ -299,7 +331,7 @@ def _on_pairs(stage: str, next_: str | None) -> Callable[..., None]:
 
 
 def _on_rewards(stage: str) -> Callable[..., None]:
-    """The command of a stage that trains against a reward model."""
+    """Make the command of a stage that trains against a reward model."""
 
     def command(
         model: _Model,
@@ -356,13 +388,13 @@ def _train(job: "TrainingJob", processes: int, json: bool, next_: str | None = N
         with TrainingDisplay() as display:
             record = launch.train(job, processes, display)
     except KeyboardInterrupt:
-        err.print("stopped; the same command goes on from the last checkpoint")
+        err.print("stopped; run the same command again to resume from the last checkpoint")
         raise typer.Exit(STOPPED) from None
     _report(job.out / "model", record, next_, json)
 
 
 def _report(folder: Path, summary: dict[str, Any], next_: str | None, json: bool) -> None:
-    """What the training changed, and an exit code that says so too."""
+    """Print what the training changed, and exit with the code of the outcome."""
     from evenhand.training.record import NOTHING_TRAINED, statements  # noqa: PLC0415
 
     if json:

@@ -1,6 +1,6 @@
-"""One of several processes of a training; `evenhand train … --processes N` starts them.
+"""A process of a training run; `evenhand train … --processes N` starts several.
 
-Another launcher can do it too, on a job that a command left in its folder, such as FSDP's:
+Other launchers, such as FSDP's, can also start them with the job file of the command:
 accelerate launch --config_file fsdp2.yaml -m evenhand.cli.train_worker runs/sft/job.json 4
 """
 

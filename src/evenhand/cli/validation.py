@@ -1,4 +1,4 @@
-"""`dev self-test` and `dev conformance`: are known biases and known answers read correctly?"""
+"""`dev self-test` and `dev conformance`: test evenhand and other tools on known results."""
 
 import asyncio
 import sys
@@ -24,19 +24,18 @@ _SHOWN = 3  # of the claims that do not hold
 
 def self_test(
     seed: Annotated[
-        int, typer.Option(help="Draws the answers of the controls; another one is another trial.")
+        int, typer.Option(help="Set the random seed for the answers of the synthetic models.")
     ] = 0,
     replications: Annotated[
-        int, typer.Option(min=4, help="How often a number that varies by chance is looked at.")
+        int, typer.Option(min=4, help="Set the number of replications of each random quantity.")
     ] = 20,
     json: Json = False,
 ) -> None:
     """Check evenhand against models with known bias.
 
-    Models in this process, whose bias is known because it was planted, go through measure, compare
-    and frontier on generated questions; no endpoint, no data and no network are used. One line says
-    what is planted and what was read. Ends with code 1 if a control is misread. It takes a minute
-    or two.
+    Synthetic models with injected bias go through measure, compare and frontier on generated
+    questions. The test needs no endpoint, data or network. Each line shows the injected bias and
+    the result. Exits with code 1 if a result is wrong. The test takes a minute or two.
 
     Example: evenhand dev self-test --seed 1
     """
@@ -93,34 +92,36 @@ def conformance(
     tool: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Who is tested: {OURS} (the default), {', '.join(TOOLS)}, or the path of "
-            "an adapter. Several are shown side by side."
+            help=f"Test this tool: {OURS} (the default), {', '.join(TOOLS)}, or the path of an "
+            "adapter. Repeat it to compare tools."
         ),
     ] = None,
     python: Annotated[
         list[str] | None,
         typer.Option(
             metavar="PATH",
-            help=f"The Python that has the tool, one for each --tool but {OURS}, in their order. "
-            "Default: this one.",
+            help=f"Run the tool with this Python. Repeat it for each --tool except {OURS}, in the "
+            "same order. Default: this Python.",
         ),
     ] = None,
     write: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Write the suite into a folder, and test nobody."),
+        typer.Option(
+            metavar="FOLDER", help="Only write the suite into this folder, without tests."
+        ),
     ] = None,
     markdown: Annotated[bool, typer.Option(help="Print the tables as Markdown.")] = False,
     json: Json = False,
 ) -> None:
     """Test any BBQ scorer against known answers.
 
-    It ends with code 2 if a property is broken. What a tool prints no number for is no fault.
+    Exits with code 2 if a property is violated. A number that a tool does not print is not a fault.
 
     Example: evenhand dev conformance --tool lm-eval --python ~/venvs/lm-eval/bin/python
     """
     if write is not None:
         suite.write(write)
-        out.print(f"the suite is in {write}: README.md says its form", soft_wrap=True)
+        out.print(f"wrote the suite into {write}; README.md explains its format", soft_wrap=True)
         return
     result = asyncio.run(
         run_conformance(
