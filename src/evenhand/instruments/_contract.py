@@ -229,8 +229,8 @@ def thinking_option() -> Any:
     benchmark scores it, and the report has a table of it."""
     return option(
         None,
-        "Also score what the model thought, apart from its answer, by this scorer: offline, one "
-        "that the config names, or KIND=URL.",
+        "Also score the model's reasoning, separately from its answer: offline, a scorer from"
+        " the config, or KIND=URL.",
     )
 
 

@@ -49,9 +49,9 @@ _SAID, _HALF = pl.col("said"), 0.5
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgePairsOptions:
     # Our choice of 100: 200 calls, and a share of right picks to about ± 10 points.
-    sample: int = option(100, "At most so many pairs, in equal shares from each kind.", least=2)
-    all: bool = option(False, "All pairs.")
-    sample_seed: int = option(0, "Draws the pairs.")
+    sample: int = option(100, "Maximum number of pairs, in equal shares from each kind.", least=2)
+    all: bool = option(False, "Use all pairs.")
+    sample_seed: int = option(0, "Random seed for sampling pairs.")
 
 
 def _of_pairs(name: str, over: Any, **more: Any) -> Measure:

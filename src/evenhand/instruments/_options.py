@@ -129,9 +129,11 @@ _LOG_PROB_MARGIN = 0.05  # nats per token: 5% of perplexity
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptionSetOptions:
     # Our choice of 1,600: all sets in ten minutes on two cores at 135 million parameters.
-    sample: int = option(1_600, "At most so many items, spread over the set's groups.", least=2)
-    all: bool = option(False, "All items.")
-    sample_seed: int = option(0, "Draws the sample.")
+    sample: int = option(
+        1_600, "Maximum number of items, spread over the dataset's groups.", least=2
+    )
+    all: bool = option(False, "Use all items.")
+    sample_seed: int = option(0, "Random seed for sampling items.")
 
 
 class OptionSet(Instrument):

@@ -81,28 +81,32 @@ class BbqOptions:
         None, "Number of items per category, in whole blocks.", least=4
     )
     categories: str | None = option(
-        None, "Only these categories, with commas, such as Age,Religion."
+        None, "Categories to include, comma-separated, such as Age,Religion. Default: all."
     )
     per_template: int = option(
-        1, "Number of aligned and of non-aligned blocks per template, if it has them.", least=1
+        1,
+        "Number of aligned blocks and of non-aligned blocks per template, where available.",
+        least=1,
     )
-    sample_seed: int = option(0, "Draws the sample.")
+    sample_seed: int = option(0, "Random seed for sampling items.")
     exclude_sample: int | None = option(
-        None, "Draw items that the sample of this seed does not have, as far as there are any."
+        None, "Exclude the items that this sample seed selects, as far as enough others exist."
     )
     order_seed: int | None = option(
-        None, "Draws the order in which options are shown. Default: as --sample-seed."
+        None, "Random seed for the order of answer options. Default: the value of --sample-seed."
     )
     items_from: str | None = option(
-        None, "Ask only the items of this run whose first answer was as --answered says."
+        None, "Use only the items of this run whose first answer matches --answered."
     )
     answered: Answered = option(
-        "biased", "With --items-from: biased, wrong either way, or any for all of its items."
+        "biased",
+        "With --items-from: select items answered biased, wrong (in any direction) or any "
+        "(all items).",
     )
     answers: Path | None = option(
         None,
-        "Score these stored answers instead of asking: JSON lines with category, example_id, "
-        "answer, or a log of Inspect or lm-evaluation-harness.",
+        "Existing answers to score instead of asking: JSON lines with category, example_id "
+        "and answer, or an Inspect or lm-evaluation-harness log.",
     )
     thinking: str | None = thinking_option()
 

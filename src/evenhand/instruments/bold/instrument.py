@@ -118,9 +118,9 @@ def _refuse_other_counts(items: list[BoldPrompt]) -> None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoldOptions:
     # Our choice of 20: 43 groups, 852 calls with a short reply each.
-    per_group: int = option(20, "Prompts of each of the 43 groups, or all that it has.", least=2)
-    domains: str = option("", "Domains with commas, such as gender,race. Default: all five.")
-    sample_seed: int = option(0, "Draws the prompts.")
+    per_group: int = option(20, "Maximum number of prompts per group (43 groups).", least=2)
+    domains: str = option("", "Domains, comma-separated, such as gender,race. Default: all five.")
+    sample_seed: int = option(0, "Random seed for sampling prompts.")
     thinking: str | None = thinking_option()
 
 

@@ -62,39 +62,50 @@ _MAIN = {"decision": "decision", "number": "number", "bag": "wording"}
 class CounterfactualOptions:
     prompts: Path | None = option(
         None,
-        "Ask these prompts: .txt with one a line, .csv, or JSON lines with prompt, and with id and "
-        "task where they have them.",
+        "Prompts to ask: .txt with one prompt per line, .csv, or JSON lines with prompt and "
+        "optional id and task.",
     )
-    text_column: str | None = option(None, "The column of the prompts in a table. Default: prompt.")
-    attributes: str = option("gender,race", "Who is swapped: names of families, with commas.")
-    attributes_file: Path | None = option(None, "A TOML file with your own families.")
+    text_column: str | None = option(
+        None, "Table column that contains the prompts. Default: prompt."
+    )
+    attributes: str = option("gender,race", "Protected attributes to vary, comma-separated.")
+    attributes_file: Path | None = option(
+        None, "TOML file that defines your own protected attributes."
+    )
     spans: Path | None = option(
         None,
-        "What is swapped in prompts without slots: the file of `counterfactual --find`, looked at.",
+        "Words to replace in prompts without placeholders: the output of `counterfactual "
+        "--find`, after your review.",
     )
     answers: Path | None = option(
         None,
-        "Score these stored answers instead: JSON lines with id, family, label, role, repeat and "
-        "answer.",
+        "Existing answers to score instead of asking: JSON lines with id, family, label, "
+        "role, repeat and answer.",
     )
     repeats: int = option(
         # Our choice of 1: the placebo already shows what asking again changes, and one more prompt
         # says more than one more answer to the same.
         1,
-        "How often each version is asked.",
+        "Number of answers per prompt variant.",
         least=1,
     )
     decision: str | None = option(
-        None, r"The decision in an answer: a regular expression with one group, '\b(yes|no)\b'."
+        None,
+        "Regular expression that extracts the decision from an answer, with one capture "
+        "group: '\\b(yes|no)\\b'.",
     )
     favorable_outcome: str | None = option(
-        None, "The decision that is counted. Default: the one that is given most often."
+        None, "Decision that counts as favorable. Default: the most frequent decision."
     )
-    number: bool = option(False, "Read the first number of an answer: a salary, a price, days.")
+    number: bool = option(
+        False, "Extract the first number of each answer, such as a salary or a price."
+    )
     scorer: str | None = option(
-        None, "Score the answers too, such as offline for toxicity: `evenhand scorers list`."
+        None,
+        "Also score the answers with this scorer, such as offline for toxicity: `evenhand "
+        "scorers list`.",
     )
-    sample_seed: int = option(0, "Draws the names and words.")
+    sample_seed: int = option(0, "Random seed for sampling names and words.")
 
 
 class CounterfactualTest(Instrument):

@@ -52,30 +52,36 @@ MARGIN = 0.05  # our choice: 5 points of a rate are what a comparison may lose
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionsOptions:
-    table: Path | None = option(None, "The people, one a row: a .csv or .jsonl file.")
-    groups: str | None = option(None, "The columns that say who somebody is, such as sex,race.")
+    table: Path | None = option(None, "Table with a row per person: a .csv or .jsonl file.")
+    groups: str | None = option(
+        None, "Columns with protected attributes, comma-separated, such as sex,race."
+    )
     outcome: str | None = option(
         None,
-        "The column that says who was selected: 1 or 0, yes or no, true or false, selected or "
-        "rejected. Anything else is missing, and counted.",
+        "Column with the outcome: 1 or 0, yes or no, true or false, selected or rejected. "
+        "Other values count as missing.",
     )
     selected: list[str] | None = option(
-        None, "A value of --outcome that means selected, such as Hired; may be repeated."
+        None, "Value of --outcome that means selected, such as Hired. May be repeated."
     )
     rejected: list[str] | None = option(
-        None, "A value that means rejected; the rest counts as missing. May be repeated."
+        None,
+        "Value of --outcome that means rejected. Other values count as missing. May be repeated.",
     )
     score: str | None = option(
-        None, "Or the column of a score: who is above the median of all counts as selected."
+        None,
+        "Column with a score, instead of --outcome: people above the overall median count as "
+        "selected.",
     )
     cluster: str | None = option(
-        None, "A column whose rows belong together, such as a requisition or a month."
+        None, "Column that identifies clusters of related rows, such as a requisition or a month."
     )
     preset: str | None = option(
-        None, "A rule whose table and statements are added, such as nyc-ll144."
+        None, "Regulation whose table and statements are added to the report, such as nyc-ll144."
     )
     leave_out_small: bool = option(
-        False, "With --preset: leave out of the ratios the categories that the rule lets be."
+        False,
+        "With --preset: exclude small categories from the impact ratios, where the rule allows it.",
     )
 
 

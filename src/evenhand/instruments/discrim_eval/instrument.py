@@ -228,9 +228,13 @@ _WORDS = InstrumentWords(__package__)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscrimEvalOptions:
     # Our choice of 20: 360 calls with one short reply each. 70 are all.
-    questions: int = option(20, "Ask so many of the 70 questions, whole.", least=2)
-    attributes: str = option("gender,race", "Who is swapped: gender, race, age, with commas.")
-    sample_seed: int = option(0, "Draws the questions, and the people of each.")
+    questions: int = option(
+        20, "Number of questions, of 70. Each is asked in all its variants.", least=2
+    )
+    attributes: str = option(
+        "gender,race", "Protected attributes to vary, comma-separated: gender, race, age."
+    )
+    sample_seed: int = option(0, "Random seed for sampling the questions and the people in each.")
 
     # What the counterfactual test reads. The first word alone: "no" has other uses further on.
     decision: ClassVar[str] = r"^\W*(yes|no)\b"

@@ -41,11 +41,11 @@ _BIASED = pl.col("biased")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FramingsOptions:
     texts: Path | None = option(
-        None, "The run whose texts are judged, such as one of `measure statements`."
+        None, "Run directory whose texts are judged, such as one of `measure statements`."
     )
     # Our choice of 100: three questions each.
-    sample: int = option(100, "At most so many of its texts.", least=2)
-    sample_seed: int = option(0, "Draws the texts.")
+    sample: int = option(100, "Maximum number of texts from the run.", least=2)
+    sample_seed: int = option(0, "Random seed for sampling texts.")
 
 
 def _called(name: str, label: str) -> Measure:

@@ -132,8 +132,10 @@ _WORDS = InstrumentWords(__package__)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XsTestOptions:
     # Our choice of 25, which are all: 450 calls.
-    per_type: int = option(25, "Prompts of each of the 18 types; 25 are all.", least=2)
-    sample_seed: int = option(0, "Draws the prompts.")
+    per_type: int = option(
+        25, "Number of prompts per type (18 types with 25 prompts each).", least=2
+    )
+    sample_seed: int = option(0, "Random seed for sampling prompts.")
     thinking: str | None = thinking_option()
 
 
