@@ -1,5 +1,5 @@
-"""What comes before a swap is asked: spans to be looked at, versions for an app of your own, and
-the number of prompts. Nobody is asked."""
+"""Preparation of a counterfactual test, without model calls: spans to review, prompt variants for
+your own app, and the number of prompts."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +52,7 @@ def mark_spans(options: CounterfactualOptions, file: Path) -> MarkedSpans:
         The file, and how many spans it has.
 
     Raises:
-        UserError: If there are no prompts, or the file exists.
+        UserError: If the prompts are empty, or the file exists.
     """
     if options.prompts is None:
         raise UserError("--find marks prompts: give the file of them")
@@ -76,7 +76,7 @@ def write_versions(options: CounterfactualOptions, file: Path) -> WrittenVersion
         The file, how many versions it has, and what is left out.
 
     Raises:
-        UserError: If there are no prompts, or the file exists.
+        UserError: If the prompts are empty, or the file exists.
     """
     if options.prompts is None:
         raise UserError("--versions-out writes versions of prompts: give the file of them")
