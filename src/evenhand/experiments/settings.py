@@ -283,8 +283,8 @@ def settings_from(
     unknown = next((name for name in values if name not in known), None)
     if unknown is not None:
         raise UserError(
-            f"{unknown!r} is not a run setting; they are: {', '.join(known)}. The options of an "
-            "instrument go into options={…}"
+            f"unknown run setting {unknown!r}. Available: {', '.join(known)}. Pass "
+            "benchmark options as options={…}"
         )
     missing = next((name for name, entry in known.items()
                     if entry.default is MISSING and name not in values), None)  # fmt: skip

@@ -363,7 +363,9 @@ class Instrument(ScoringSpec):
         for spec in fields(self.options):
             least, value = spec.metadata.get("least"), getattr(options, spec.name)
             if least is not None and value is not None and value < least:
-                raise UserError(f"{self.name}: {spec.name} is {value}; {least} is the least")
+                raise UserError(
+                    f"{self.name}: {spec.name} is {value}, but must be at least {least}"
+                )
         return options
 
 

@@ -160,7 +160,10 @@ class OptionSet(Instrument):
         every, trained = self.items(data), self.trained_on(data, options)
         eligible = [item for item in every if not item.topic or item.topic not in trained]
         if not eligible:
-            raise UserError(f"the weights were trained on every topic of {self.name}; leave it out")
+            raise UserError(
+                f"the model was trained on every topic of {self.name}, so no items remain. Omit "
+                "this dataset"
+            )
         size = None if options.all else options.sample
         chosen = sample(eligible, size, options.sample_seed)
         sampling = {"items": size or "all", "seed": options.sample_seed}
@@ -395,7 +398,7 @@ class PronounSet(OptionSet):
         sentences = (f"most female: {lists['female']}", f"most male: {lists['male']}")
         missing = report.coverage.n - report.coverage.scored
         condition = f"if the {missing:,} missing answer{'s' * (missing > 1)} were known"
-        return (*sentences, f"both lists might be others {condition}") if missing else sentences
+        return (*sentences, f"both lists might change {condition}") if missing else sentences
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """log p(female) − log p(male) of each occupation, the most female first."""

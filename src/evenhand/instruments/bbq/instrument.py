@@ -251,8 +251,8 @@ class Bbq(Instrument):
         english = options.language == ENGLISH
         if options.preset in ("stardtox", "mabrf") and not english:
             raise UserError(
-                f"--preset {options.preset} is a paper's sample of English BBQ; leave it out, or "
-                f"say how many of {edition.name}: --per-category 16"
+                f"--preset {options.preset} is a paper's sample of English BBQ. Omit it, or set "
+                f"the number of items of {edition.name}: --per-category 16"
             )
         records = self.records(data) if english else edition.records(data)
         sampling = BbqSampling(
@@ -266,8 +266,8 @@ class Bbq(Instrument):
         sources = options.answers is not None, options.items_from is not None
         if any(sources) and (all(sources) or replace(sampling, seed=0) != BbqSampling()):
             raise UserError(
-                "--answers and --items-from each say which items are asked: give one of them, and "
-                "leave out --per-category, --per-template, --categories and --preset"
+                "--answers and --items-from both select the items. Use only one of them, "
+                "without --per-category, --per-template, --categories and --preset"
             )
         if options.answers is not None:
             stored = with_answers(records, options.answers)
@@ -287,7 +287,7 @@ class Bbq(Instrument):
         else:
             run = RunReader(options.items_from)
             if edition_of(run.record.source) != edition:
-                raise UserError(f"{run.path} is of another language: leave out --items-from")
+                raise UserError(f"{run.path} is a run in another language. Omit --items-from")
             rows, by = picked(self, records, run, options.answered)
             sampling = replace(sampling, picked=by)
         return BbqSource(rows, sampling, options.order_seed, edition=edition)

@@ -155,7 +155,7 @@ def versions(
     """
     if two is None:
         also = " and in no others" if family == "age" else ""
-        return f"its texts do not say the {family} of each person in equal words{also}"
+        return f"its texts do not mention the {family} of each person in the same words{also}"
     roles: tuple[Role, Role] = ("group", "placebo")
     both = zip(LABELS[family], two[0].values(), two[1].values(), strict=True)
     labelled = [
@@ -191,8 +191,8 @@ def design(data: DataFolder, families: str, questions: int, seed: int) -> Counte
     unknown = [name for name in names if name not in LABELS]
     if unknown or not names:
         raise UserError(
-            f"discrim_eval has the families {', '.join(LABELS)}, and not {', '.join(unknown)!r}; "
-            "give such as --attributes gender,race"
+            f"unknown attribute {', '.join(unknown)!r} for discrim_eval. Available: "
+            f"{', '.join(LABELS)}. Example: --attributes gender,race"
         )
     by_question = texts(data)
     numbers = sorted(by_question, key=lambda number: _digest(str(seed), str(number)))[:questions]

@@ -88,13 +88,13 @@ class Framings(Instrument):
     def source(self, data: DataFolder, options: FramingsOptions) -> Source:
         if options.texts is None:
             raise UserError(
-                "name the run whose texts are judged: evenhand measure framings --texts RUN; "
-                "`evenhand measure statements` makes one"
+                "--texts is missing: the run whose texts are judged. Create a run with "
+                "`evenhand measure statements`, then: evenhand measure framings --texts RUN"
             )
         run = RunReader(str(options.texts))
         written = said(run).unique("item", keep="first", maintain_order=True)
         if written.is_empty():
-            raise UserError(f"{run.path} has no text")
+            raise UserError(f"{run.path} has no texts")
         most = min(options.sample, len(written))
         places = sorted(random.Random(options.sample_seed).sample(range(len(written)), most))
         return ListedItems(

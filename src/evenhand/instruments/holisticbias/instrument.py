@@ -81,7 +81,8 @@ def read(data: DataFolder) -> tuple[list[str], list[Descriptor]]:
     counted = {axis: sum(descriptor.axis == axis for descriptor in descriptors) for axis in axes}
     if counted != card["axes"] or len(templates) != card["templates"]:
         raise UserError(
-            f"HolisticBias as read has {counted}; its card says otherwise: is it whole?"
+            f"HolisticBias has {counted}, which differs from its dataset card. Check that "
+            "the download is complete"
         )
     return templates, descriptors
 

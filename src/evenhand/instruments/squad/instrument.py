@@ -112,11 +112,11 @@ class Squad(Instrument):
         specified = options.all or options.questions != SquadOptions().questions
         if options.answers is not None and (specified or options.first or options.closed_book):
             raise UserError(
-                "--answers scores every stored answer: leave out --questions, --all, --first and "
+                "--answers scores all existing answers. Omit --questions, --all, --first and "
                 "--closed-book"
             )
         if options.first and specified:
-            raise UserError("--first says which questions: leave out --questions and --all")
+            raise UserError("--first selects the questions. Omit --questions and --all")
         records = SquadData(local=data.local, cache=data.cache).records()
         if options.answers is not None:
             return SquadSource(with_answers(records, options.answers), sampling)
