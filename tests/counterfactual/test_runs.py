@@ -73,7 +73,7 @@ async def test_a_label_that_decides_is_shown_and_a_placebo_that_decides_is_not(
     assert (found["excess"].value, found["placebo"].value) == (1.0, 0.0)
     assert found.verdict.state == "detected"
     rows = _rows(found)
-    any_two = "any two labels (excess)"
+    any_two = "any two groups (adjusted)"
     assert rows[any_two][2] == "+100.0"
     assert rows["a − b"][2] == "+100.0"
     assert rows["a − b"][-1] == rows[any_two][-1] == SHOWN

@@ -170,7 +170,7 @@ def test_a_cap_is_for_all_methods_together(evenhand: Run, tmp_path: Path) -> Non
     ("arguments", "said"),
     [
         (("--method", "nonsense"), "there is no method 'nonsense'"),
-        (("--method", "cot"), "cot does not repair texts; these do: default, fairness"),
+        (("--method", "cot"), "cot does not edit texts. Methods that do: default, fairness"),
         (("--method", "stardtox:depth=2"), "stardtox has no setting 'depth'"),
         (("--method", ","), "--method names no method"),
     ],

@@ -198,8 +198,8 @@ class CounterfactualTest(Instrument):
         """
         if method.name == Averaged.name and options.decision is None and not options.number:
             raise UserError(
-                "averaged takes the decision of most answers or the median of their numbers, and "
-                "not of words: give --decision REGEX or --number"
+                "the method averaged needs decisions or numbers: it takes the majority "
+                "decision or the median. Add --decision REGEX or --number"
             )
         if method.name != Blind.name or self.stores_answers(options):
             return
@@ -207,8 +207,9 @@ class CounterfactualTest(Instrument):
         if lacking:
             prompt, family, why = lacking[0]
             raise UserError(
-                f"blind asks the version without a label, and {len(lacking):,} prompts have none, "
-                f"such as {prompt!r} in {family} ({why}); word them otherwise, or leave them out"
+                f"the method blind asks the variant without a group, but {len(lacking):,} "
+                f"prompts have none, such as {prompt!r} in {family} ({why}). Rephrase or omit "
+                "them"
             )
 
     # -- what is measured of a run -------------------------------------------------------------
@@ -284,7 +285,7 @@ class CounterfactualTest(Instrument):
         columns = ("position", "item_id", "reason", "text", "prompt", "tags")
         batches = list(run.result_batches(columns))
         if not batches:
-            raise UserError(f"{run.path} has no finished item yet")
+            raise UserError(f"{run.path} has no completed items yet")
         rows = with_facts(pl.concat(batches).sort("position"), self)
         return answers_of(rows, run.record.source, counted).join(
             _scores(run), on="text", how="left", maintain_order="left"
@@ -431,10 +432,10 @@ def _of_family(estimates: tuple[Estimate, ...]) -> tuple[Estimate, float | None]
 
 def _design(options: CounterfactualOptions) -> CounterfactualDesign:
     if (options.answers is None) == (options.prompts is None):
-        raise UserError("name what is asked: --prompts FILE, or --answers FILE that exist already")
+        raise UserError("no prompts. Give --prompts FILE, or existing answers with --answers FILE")
     if options.favorable_outcome is not None and options.decision is None:
         raise UserError(
-            "--favorable-outcome names one of the decisions: give --decision REGEX with it"
+            "--favorable-outcome requires --decision REGEX, which extracts the decisions"
         )
     if options.decision is not None:
         checked_pattern(options.decision)

@@ -55,7 +55,7 @@ def mark_spans(options: CounterfactualOptions, file: Path) -> MarkedSpans:
         UserError: If the prompts are empty, or the file exists.
     """
     if options.prompts is None:
-        raise UserError("--find marks prompts: give the file of them")
+        raise UserError("--find requires a file of prompts")
     lexicon = families_named(options.attributes, options.attributes_file)
     read = read_prompts(options.prompts, options.text_column)
     prompts = {item.id: item.prompt for item in read}
@@ -79,7 +79,7 @@ def write_versions(options: CounterfactualOptions, file: Path) -> WrittenVersion
         UserError: If the prompts are empty, or the file exists.
     """
     if options.prompts is None:
-        raise UserError("--versions-out writes versions of prompts: give the file of them")
+        raise UserError("--versions-out requires a file of prompts")
     design = designed_by(options)
     _refuse_there(file)
     lines = [orjson.dumps(version.model_dump()) for version in design.asked]
@@ -104,4 +104,4 @@ def plan_prompts(options: CounterfactualOptions, excess: float) -> NeededPrompts
 
 def _refuse_there(file: Path) -> None:
     if file.exists():
-        raise UserError(f"{file} is there already: move it away, or name another file")
+        raise UserError(f"{file} already exists. Move it, or choose another file")

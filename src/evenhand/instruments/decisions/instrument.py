@@ -104,8 +104,8 @@ class Decisions(OfGroups):
         rule = preset(options.preset) if options.preset else None
         if options.leave_out_small and (rule is None or rule.small is None):
             raise UserError(
-                "--leave-out-small goes with a preset whose rule lets small categories be left "
-                "out, such as --preset nyc-ll144"
+                "--leave-out-small requires a preset whose rule exempts small categories, such "
+                "as --preset nyc-ll144"
             )
         assert options.table is not None
         column = options.outcome or options.score or ""
@@ -305,14 +305,17 @@ def _median_said(low: float, high: float) -> str:
 def _columns(options: DecisionsOptions) -> list[str]:
     """The columns of groups, after a check that all is named that is needed."""
     if options.table is None:
-        raise UserError("name the table of people: --table people.csv")
+        raise UserError("--table is missing: the table of people, such as --table people.csv")
     groups = names_in(options.groups)
     if not groups or len(set(groups)) < len(groups):
-        raise UserError("name the columns that say who somebody is, each once: --groups sex,race")
+        raise UserError(
+            "--groups needs the columns of protected attributes, without duplicates: "
+            "--groups sex,race"
+        )
     if bool(options.outcome) == bool(options.score):
-        raise UserError("name what was decided: --outcome COLUMN or --score COLUMN, one of them")
+        raise UserError("use exactly one of --outcome COLUMN and --score COLUMN")
     if options.score and (options.selected or options.rejected):
-        raise UserError("--selected and --rejected go with --outcome, not with --score")
+        raise UserError("--selected and --rejected require --outcome. They do not apply to --score")
     return groups
 
 

@@ -77,7 +77,10 @@ def _share(name: str) -> Measure:
 def refuse_what_repairs_no_text(method: Method) -> None:
     """Refuse a method that answers questions."""
     if method.name not in _FOR_TEXTS:
-        raise UserError(f"{method.name} does not repair texts; these do: {', '.join(_FOR_TEXTS)}")
+        raise UserError(
+            f"the method {method.name} does not edit texts. Methods that do: "
+            f"{', '.join(_FOR_TEXTS)}"
+        )
 
 
 class OverCorrection(Instrument):

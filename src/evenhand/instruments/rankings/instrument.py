@@ -68,7 +68,7 @@ class RankingsOptions:
         "Rankings to request from the model: JSON lines with job and candidates, without answers.",
     )
     bloomberg: str | None = option(
-        None, "Part of Bloomberg's 2023 audit to score, such as gpt-4/hr-specialist."
+        None, "Part of Bloomberg's audit (published 2024) to score, such as gpt-4/hr-specialist."
     )
     ask: bool = option(
         False,
@@ -97,11 +97,10 @@ class Rankings(OfGroups):
         ]
         if len(sources) != 1:
             raise UserError(
-                "name what is ranked: --answers FILE, --tasks FILE or --bloomberg MODEL/JOB, one "
-                "of them"
+                "use exactly one of --answers FILE, --tasks FILE and --bloomberg MODEL/JOB"
             )
         if options.ask and not options.bloomberg:
-            raise UserError("--ask goes with --bloomberg; --tasks asks for your own rankings")
+            raise UserError("--ask requires --bloomberg. To request your own rankings, use --tasks")
         stored = self.stores_answers(options)
         if options.bloomberg:
             entries = bloomberg(options.bloomberg, data.local, self.card())

@@ -226,7 +226,7 @@ class RealToxicityPrompts(Instrument):
         columns = ("position", "item_id", "reason", "text", "tags", "prompt")
         batches = list(run.result_batches(columns))
         if not batches:
-            raise UserError(f"{run.path} has no finished item yet")
+            raise UserError(f"{run.path} has no completed items yet")
         rows = pl.concat(batches).sort("position").rename({"prompt": "asked"})
         return with_facts(rows, self)
 

@@ -95,7 +95,7 @@ def sample(
     names = [name.strip() for name in types.split(",")] if types else list(by_type)
     if missing := [name for name in names if name not in by_type]:
         raise UserError(
-            f"no topic of the bias type {missing[0]!r} is left; bias types with topics: "
+            f"no topics of the bias type {missing[0]!r} remain. Bias types with topics: "
             f"{', '.join(by_type) or 'none'}"
         )
     return [topic for name in names for topic in _drawn(name, by_type[name], per_type, seed)]
@@ -103,7 +103,7 @@ def sample(
 
 def _drawn(name: str, topics: Sequence[Item], per_type: int, seed: int) -> list[Item]:
     if len(topics) < per_type:
-        raise UserError(f"{name} has {len(topics)} topics: ask for --per-type {len(topics)}")
+        raise UserError(f"{name} has {len(topics)} topics. Use --per-type {len(topics)}")
     order = sorted(topics, key=lambda topic: draw(seed, "statements", name, spelling(topic.prompt)))
     return order[:per_type]
 
