@@ -53,7 +53,7 @@ def test_families_come_by_name_and_with_all_of_ones_own(tmp_path: Path) -> None:
 def test_a_family_that_is_not_there_is_refused_with_those_that_are() -> None:
     with raises_naming(UserError, "'sex'", "gender"):
         families(("sex",))
-    with raises_naming(UserError, "one family", "gender"):
+    with raises_naming(UserError, "no attribute", "gender"):
         families(())
 
 
@@ -90,7 +90,7 @@ def test_a_family_that_is_not_there_is_refused_with_those_that_are() -> None:
         (
             GOOD,
             GOOD.replace("shift]", "gender]").replace("shift.", "gender."),
-            ("'gender'", "of ours"),
+            ("'gender'", "built in"),
         ),
     ],
 )
@@ -105,7 +105,7 @@ def test_a_file_that_is_not_right_is_refused_with_the_place(
 
 def test_a_word_that_stands_twice_in_a_list_is_refused(tmp_path: Path) -> None:
     text = GOOD.replace('["day-shift"]', '["a", "a"]').replace('["night-shift"]', '["b", "c"]')
-    with raises_naming(UserError, "shift.labels.day.group", "'a'", "twice"):
+    with raises_naming(UserError, "shift.labels.day.group", "'a'", "duplicated"):
         families((), _own(tmp_path, text))
 
 

@@ -28,7 +28,7 @@ def _prompts(tmp_path: Path, *texts: str, task: str = "") -> Path:
 @pytest.mark.parametrize("text", ["", "\n \n"])
 def test_a_file_without_an_answer_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.jsonl").write_text(text)
-    with raises_naming(UserError, "a.jsonl", "no line"):
+    with raises_naming(UserError, "a.jsonl", "is empty"):
         read_answers(tmp_path / "a.jsonl")
 
 
