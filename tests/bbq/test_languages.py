@@ -189,7 +189,7 @@ def test_a_changed_or_cut_file_and_other_counts_are_refused_in_words(
     with raises_naming(UserError, "2,280 records", "target", 0):
         _refuse_other_counts(no_target, "KoBBQ", said)
     unknown_everywhere = records.with_columns(label=pl.col("unknown"))
-    with raises_naming(UserError, "KoBBQ", "right option"):
+    with raises_naming(UserError, "KoBBQ", "correct option"):
         _refuse_other_counts(unknown_everywhere, "KoBBQ", said)
 
 

@@ -104,7 +104,7 @@ json.dump({"tool": "always 0", "cases": {name: said for name in cases}}, open(sy
 
 def _command(*arguments: str) -> subprocess.CompletedProcess[str]:
     code = "from evenhand.cli import main; main()"
-    command = [sys.executable, "-c", code, "dev", "dev", "dev", "conformance", *arguments]
+    command = [sys.executable, "-c", code, "dev", "conformance", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

@@ -53,7 +53,7 @@ def test_families_come_by_name_and_with_all_of_ones_own(tmp_path: Path) -> None:
 def test_a_family_that_is_not_there_is_refused_with_those_that_are() -> None:
     with raises_naming(UserError, "'sex'", "gender"):
         families(("sex",))
-    with raises_naming(UserError, "one family", "gender"):
+    with raises_naming(UserError, "no attribute", "gender"):
         families(())
 
 
@@ -61,32 +61,36 @@ def test_a_family_that_is_not_there_is_refused_with_those_that_are() -> None:
     ("old", "new", "facts"),
     [
         ("source", "origin", ("source",)),
-        ('group = [""]', 'hat = [""]', ("slot 'hat'",)),
+        ('group = [""]', 'hat = [""]', ("placeholder 'hat'",)),
         ('group = ["day-shift"]', "group = []", ("shift.labels.day.group",)),
         ('group = ["day-shift"]', 'group = ["day\\u0007"]', ("control character",)),
-        ('group = ["day-shift"]', 'group = ["day\\u202e"]', ("unseen sign",)),
+        ('group = ["day-shift"]', 'group = ["day\\u202e"]', ("invisible character",)),
         ('group = ["day-shift"]', 'group = [" day"]', ("space",)),
         ('group = ["day-shift"]', "group = [7]", ("shift.labels.day.group.0",)),
         ('group = ["day-shift"]', 'group = "day"', ("shift.labels.day.group",)),
-        ('group = ["day-shift"]', 'group = ["day", "early"]', ("as many",)),
+        ('group = ["day-shift"]', 'group = ["day", "early"]', ("same number",)),
         ('group = ["day-shift"]', 'group = ["NIGHT-shift"]', ("for day", "for night")),
         ('group = ["day-shift"]', 'Group = ["day"]', ("shift.labels.day.Group",)),
         ('[shift.labels.night]\ngroup = ["night-shift"]', "", ("shift.labels",)),
         ("[shift.labels.night]", "[shift.labels.day]", ("TOML",)),
-        ("[shift.labels.night]", "[shift.labels.Day]", ("capitals",)),
+        ("[shift.labels.night]", "[shift.labels.Day]", ("capitalization",)),
         ("[shift]", "[gender]\nx = 1\n[shift]", ("gender",)),
         ("[shift.none]", "[shift.found.dawn]\ngroup = ['x']\n[shift.none]", ("label 'dawn'",)),
-        ("[shift.none]", "[shift.shared]\npronoun = ['she']\n[shift.none]", ("one by one",)),
-        ('[shift.none]\ngroup = [""]', '[shift.none]\ngroup = ["", ""]', ("one neutral word",)),
+        (
+            "[shift.none]",
+            "[shift.shared]\npronoun = ['she']\n[shift.none]",
+            ("correspond to names",),
+        ),
+        ('[shift.none]\ngroup = [""]', '[shift.none]\ngroup = ["", ""]', ("single neutral word",)),
         ("[shift]", "[shift]\nname_kinds = ['x']", ("name_kinds",)),
-        ("group", "first_name", ("first_name", "slot name")),
+        ("group", "first_name", ("first_name", "placeholder name")),
         ("source", f"size = {'1' * 5000}\nsource", ("TOML",)),
         ("source", "day = 2024-02-30\nsource", ("TOML",)),
         (GOOD, "", ("own.toml", "at least 1")),
         (
             GOOD,
             GOOD.replace("shift]", "gender]").replace("shift.", "gender."),
-            ("'gender'", "of ours"),
+            ("'gender'", "built in"),
         ),
     ],
 )
@@ -101,7 +105,7 @@ def test_a_file_that_is_not_right_is_refused_with_the_place(
 
 def test_a_word_that_stands_twice_in_a_list_is_refused(tmp_path: Path) -> None:
     text = GOOD.replace('["day-shift"]', '["a", "a"]').replace('["night-shift"]', '["b", "c"]')
-    with raises_naming(UserError, "shift.labels.day.group", "'a'", "twice"):
+    with raises_naming(UserError, "shift.labels.day.group", "'a'", "duplicated"):
         families((), _own(tmp_path, text))
 
 

@@ -28,7 +28,7 @@ def _prompts(tmp_path: Path, *texts: str, task: str = "") -> Path:
 @pytest.mark.parametrize("text", ["", "\n \n"])
 def test_a_file_without_an_answer_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.jsonl").write_text(text)
-    with raises_naming(UserError, "a.jsonl", "no line"):
+    with raises_naming(UserError, "a.jsonl", "is empty"):
         read_answers(tmp_path / "a.jsonl")
 
 
@@ -143,7 +143,7 @@ def test_a_table_without_prompts_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_plain_prompts_are_refused_with_how_to_mark_them(tmp_path: Path) -> None:
-    with raises_naming(UserError, "2 are needed", "--find"):
+    with raises_naming(UserError, "at least 2 are required", "--find"):
         _designed(_prompts(tmp_path, "Hire John?", "Pay Mary?"))
 
 

@@ -73,7 +73,7 @@ async def test_a_label_that_decides_is_shown_and_a_placebo_that_decides_is_not(
     assert (found["excess"].value, found["placebo"].value) == (1.0, 0.0)
     assert found.verdict.state == "detected"
     rows = _rows(found)
-    any_two = "any two labels (excess)"
+    any_two = "any two groups (adjusted)"
     assert rows[any_two][2] == "+100.0"
     assert rows["a − b"][2] == "+100.0"
     assert rows["a − b"][-1] == rows[any_two][-1] == SHOWN
@@ -325,8 +325,8 @@ def test_versions_go_out_to_an_app_and_its_answers_come_back(tmp_path: Path) -> 
     ("change", "fact"),
     [
         (lambda lines: lines[:-1], "'placebo b'"),
-        (lambda lines: [*lines, lines[0]], "comes twice"),
-        (lambda lines: [one for one in lines if one["label"] != "b"], "two labels"),
+        (lambda lines: [*lines, lines[0]], "is duplicated"),
+        (lambda lines: [one for one in lines if one["label"] != "b"], "two groups"),
         (lambda lines: [{**lines[0], "role": "other"}], "role"),
         (lambda lines: [{**lines[0], "answer": 3}], "answer"),
         (lambda lines: [{**lines[0], "label": "a"}, *lines], "role none"),

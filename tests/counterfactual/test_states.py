@@ -79,7 +79,7 @@ async def test_answers_that_differ_and_favor_nobody_are_not_called_biased(tmp_pa
     assert found["excess"].value == 1
     assert found["difference.team.a"].value == 0
     rows = _rows(found)
-    any_two = "any two labels (excess)"
+    any_two = "any two groups (adjusted)"
     assert rows[any_two][-1] == SHOWN
     assert rows["a − b"][-1] == TOO_FEW
     assert found.verdict.state == "inconclusive"
@@ -115,4 +115,4 @@ async def test_a_mistyped_choice_is_named_beside_the_decisions_that_there_are(
     )
     assert any("'yess'" in note and "'yes'" in note for note in found.notes)
     (name,) = _rows(found)
-    assert_names(str(name), "any two labels")
+    assert_names(str(name), "any two groups")

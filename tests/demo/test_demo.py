@@ -120,7 +120,7 @@ def test_the_place_decides_who_is_ranked_first(
     answers = RunReader(SHIPPED / "rankings").results().collect()["text"].to_list()
     first = sum(answer == "1. Candidate A" for answer in answers)
     assert first == 835
-    assert re.search(rf"^1 +{first} +83\.9 %", screen, re.MULTILINE)
+    assert re.search(rf"^1 +{first} +83\.9%", screen, re.MULTILINE)
 
 
 def test_the_repaired_answer_is_the_first_by_the_rule() -> None:

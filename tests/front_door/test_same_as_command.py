@@ -258,7 +258,7 @@ def test_scenarios_are_written_as_the_command_writes_them(evenhand: Run, tmp_pat
     made = eh.judge_scenarios(bases=6, model=model, out=tmp_path / "mine")
     assert (len(made.scenarios), made.asked) == (6, 6)
     found = printed(
-        evenhand, "judge-scenarios", "--bases", "6", "--replay", "mine", "--out", "theirs"
+        evenhand, "dev", "judge-scenarios", "--bases", "6", "--replay", "mine", "--out", "theirs"
     )
     assert (found["scenarios"], found["same_words"]) == (6, made.same_words)
     written = [(tmp_path / run / "scenarios.jsonl").read_bytes() for run in ("mine", "theirs")]
@@ -280,7 +280,7 @@ def test_a_harm_is_audited_and_listed_as_by_the_commands(
     assert audited.state == "fail"
     checks = {check.name: check.state for check in audited.checks}
     assert (checks["sensitivity"], checks["false_alarms"]) == ("pass", "fail")
-    (row,) = printed(evenhand, "harms", "list")
+    (row,) = printed(evenhand, "dev", "harms")
     (line,) = eh.harms(tmp_path / "evenhand.toml")
     assert row == {
         "harm": "tenants", "judge": "default", "harmful": 24, "benign": 24,

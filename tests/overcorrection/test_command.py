@@ -170,7 +170,7 @@ def test_a_cap_is_for_all_methods_together(evenhand: Run, tmp_path: Path) -> Non
     ("arguments", "said"),
     [
         (("--method", "nonsense"), "there is no method 'nonsense'"),
-        (("--method", "cot"), "cot does not repair texts; these do: default, fairness"),
+        (("--method", "cot"), "cot does not edit texts. Methods that do: default, fairness"),
         (("--method", "stardtox:depth=2"), "stardtox has no setting 'depth'"),
         (("--method", ","), "--method names no method"),
     ],
@@ -188,8 +188,8 @@ def test_what_cannot_be_run_is_refused_before_anything_is_asked(
     ("line", "said"),
     [
         ('{"text": "A man."}', "line 1: identity: Field required"),
-        ('{"text": "A man.", "identity": "gay"}', "line 1: the text does not name 'gay'"),
-        ('{"text": "A gay man.", "identity": "gay; deaf"}', "does not name 'deaf'"),
+        ('{"text": "A man.", "identity": "gay"}', "line 1: the text does not contain 'gay'"),
+        ('{"text": "A gay man.", "identity": "gay; deaf"}', "does not contain 'deaf'"),
         ("not JSON", "line 1: "),
         ("", "is empty"),
     ],

@@ -17,7 +17,7 @@ SOURCE = str(Path(package.__file__).parents[1])
     ("code", "said"),
     [
         ("raise RuntimeError('no licence')", "of broken 3.1 cannot be imported: RuntimeError: no"),
-        ("class Lost:\n    name = 'lost'", "is not made as one: it must be a subclass of"),
+        ("class Lost:\n    name = 'lost'", "is not a benchmark: it must be a subclass of"),
     ],
 )
 def test_an_instrument_that_cannot_be_loaded_takes_no_other_one_with_it(

@@ -176,7 +176,7 @@ async def test_one_source_of_rankings_is_named(tmp_path: Path) -> None:
         await eh.aio.measure("rankings", out=tmp_path / "run")
     with raises_naming(UserError, "'gpt-5/cook'", "gpt-3.5-turbo"):
         await eh.aio.measure("rankings", out=tmp_path / "run", options={"bloomberg": "gpt-5/cook"})
-    with raises_naming(UserError, "clone", "EVENHAND_DATA"):
+    with raises_naming(UserError, "Clone", "EVENHAND_DATA"):
         await eh.aio.measure(
             "rankings", out=tmp_path / "run", data=tmp_path, options={"bloomberg": "gpt-4/retail"}
         )

@@ -221,7 +221,7 @@ async def test_runs_that_share_items_are_rated_on_the_same_ones_and_equal_words_
         ("x", ((0, "item1"),)),
         ("y", ((1, "item1"),)),
     }
-    assert found.left_out == {"over 20,000 signs": 1}
+    assert found.left_out == {"over 20,000 characters": 1}
     with raises_naming(UserError, "2 items", "--sample 2"):
         drawn([one, two], 3, 0)
     alone = await told(tmp_path / "three", [("Other 1.", "x writer"), ("Other 2.", "y")])

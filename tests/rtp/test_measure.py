@@ -229,4 +229,4 @@ def test_runs_that_no_scorer_has_scored_both_are_not_compared(rtp: Run, evenhand
         _report(rtp(*other, "--out", "b", "--json"))
     refused = evenhand("compare", "a", "b")
     assert refused.returncode == 1
-    assert_names(refused.stderr, "no scorer", "both")
+    assert_names(refused.stderr, "different scorers")

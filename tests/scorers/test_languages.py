@@ -69,7 +69,7 @@ def test_a_file_that_was_changed_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "multilingual_hatecheck/MHC Final Cases"
     folder.mkdir(parents=True)
     (folder / "hatecheck_cases_final_german.csv").write_text("functionality,test_case\n")
-    with pytest.raises(UserError, match="is not the file that revision a03f2caf has"):
+    with pytest.raises(UserError, match="differs from the file in revision a03f2caf"):
         ToxicitySets(local=tmp_path, cache=tmp_path).table("hatecheck_de")
 
 

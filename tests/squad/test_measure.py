@@ -140,10 +140,10 @@ def test_stored_answers_are_taken_word_for_word_and_a_models_words_are_read(
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ('{"nobody": "x"}', "not one of the 1 answers"),
+        ('{"nobody": "x"}', "none of the 1 answers"),
         ('{"56ddde6b9a695914005b9628": "x", "nobody": "y"}', "1 of the 2 answers"),
-        ('["x"]', "give one object"),
-        ('{"56ddde6b9a695914005b9628": null}', "give one object"),
+        ('["x"]', "must contain a single JSON object"),
+        ('{"56ddde6b9a695914005b9628": null}', "must contain a single JSON object"),
         ("{", "is not JSON"),
     ],
 )

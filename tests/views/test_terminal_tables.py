@@ -14,7 +14,7 @@ from evenhand.views.blocks import Block, Details, Diff, Figure, Grid, Heading, L
 SWAP = Grid(
     ("family", "contrast", "difference", "95 %", "placebo", "prompts", "state"),
     (
-        ("gender", "any two labels (excess)", "+3.3", "-1.3 to +8.0", "11.7", "60", "shown"),
+        ("gender", "any two groups (adjusted)", "+3.3", "-1.3 to +8.0", "11.7", "60", "shown"),
         ("race", "Hispanic − another", "-6.7", "-15.7 to +2.4", "7.5", "60", "too few to tell"),
         ("disability", "a label − no label", "+100.0", "+91.0 to +100.0", "7.5", "60", "same"),
     ),

@@ -1,4 +1,4 @@
-"""Ask as if somebody else were spoken of, and prepare it: spans, versions, number of prompts."""
+"""Counterfactual tests and their preparation: spans, prompt variants, number of prompts."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

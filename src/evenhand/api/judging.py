@@ -1,4 +1,4 @@
-"""Judges: the scenarios that they are audited on, and harms of your own with the audit of each."""
+"""Judges: the scenarios of their audits, and custom harm policies with the audit of each."""
 
 import asyncio
 from collections.abc import Sequence
@@ -102,7 +102,7 @@ async def audit_harm(
     watch: Watch | None = None,
     **settings: Unpack[RunOptions],
 ) -> Audit:
-    """Audit a harm of your own, and write its certificate into the folder that the config names.
+    """Audit a custom harm policy, and write its certificate to the folder that the config names.
 
     Args:
         name: A harm that the config declares.
@@ -165,7 +165,7 @@ def harm_check(
         The audit, and the request that asks the judge of the harm alone.
 
     Raises:
-        UserError: If there is no such harm, or a set is not at hand.
+        UserError: If the harm is unknown, or a dataset is not available.
     """
     harm = configuration.harm_by_name(config, name)
     model = config.models[harm.config.judge]

@@ -39,7 +39,7 @@ async def scorers_score(scorer: Scorer | str, texts: Sequence[str]) -> Batched:
         The outcome of each text in its order. `coverage` is the share with a score.
 
     Raises:
-        UserError: If there are no texts, or no scorer has the name.
+        UserError: If the texts are empty, or no scorer has the name.
 
     Example:
         >>> scored = evenhand.scorers_score("wordlist", ["You are no idiot."])

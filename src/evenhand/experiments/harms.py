@@ -1,4 +1,4 @@
-"""Harms of the user's own, as a config declares them: the list, and the texts of a check."""
+"""Custom harm policies from the config: the list, and the texts of an audit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -58,7 +58,7 @@ async def score_texts(config: Config, scorer: Scorer | str, texts: Sequence[str]
         The outcomes in the order of the texts.
 
     Raises:
-        UserError: If there are no texts, or no scorer has the name.
+        UserError: If the texts are empty, or no scorer has the name.
     """
     if not texts:
         raise UserError("no texts: give some behind the scorer's name, or on stdin")

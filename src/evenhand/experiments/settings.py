@@ -74,19 +74,19 @@ class RunSettings:
     """How items are sent through a method, and what that may cost."""
 
     out: str = setting(
-        help="The run folder, new or to be resumed: a path or a URL.",
+        help="Run directory to create or resume: a path or a URL.",
         flags=("--out", "-o"),
         recorded=False,
     )
     dry_run: bool = setting(
         False,
-        help="Ask nothing: print items, declared calls, tokens and cost.",
+        help="Make no model calls. Print items, declared calls, tokens and cost.",
         in_python=False,
         recorded=False,
     )
     pilot: int | None = setting(
         None,
-        help="Ask up to N items, real calls, and forecast calls, tokens, cost and time from them.",
+        help="Ask up to N items with real calls. Forecast calls, tokens, cost and time from them.",
         least=1,
         metavar="N",
         in_python=False,
@@ -94,7 +94,7 @@ class RunSettings:
     )
     prices: Prices | None = setting(
         None,
-        help="A TOML file of prices per model. Default: the prices in the config.",
+        help="TOML file with prices per model. Default: the prices in the config.",
         typed_as=Path | None,
         recorded=False,
     )
@@ -106,49 +106,54 @@ class RunSettings:
     )
     seed: int | None = setting(
         None,
-        help="Base seed: every call gets its own seed derived from it, so the same value repeats "
-        "the run.",
+        help="Base seed. The seed of every call is derived from it, so the same value repeats the "
+        "run.",
         recorded=False,  # it has its own place
     )
-    concurrency: int = setting(64, help="How many items are at work at once.", least=1)
-    dedupe: bool = setting(False, help="Ask once what several items ask in the same words.")
+    concurrency: int = setting(64, help="Maximum number of items processed concurrently.", least=1)
+    dedupe: bool = setting(False, help="Send identical requests only once.")
     batch: bool = setting(
         False,
-        help="Ask in batches, which providers answer within a day at half the price "
-        "(docs/batch.md). Killed or stopped, it goes on where it was.",
+        help="Send requests to a batch API, which answers within a day at half the price "
+        "(docs/batch.md). Interrupted runs resume.",
     )
-    engine: Engine = setting("local", help="This process, or a Ray cluster.")
+    engine: Engine = setting(
+        "local", help="Execution engine: this process (local) or a Ray cluster (ray)."
+    )
     actors: int | None = setting(
-        None, help="Processes of the Ray engine. Default: one per core.", least=1
+        None, help="Number of Ray processes. Default: one per core.", least=1
     )
     replay: str | None = setting(
-        None, help="Answer every call from this run's turns, offline.", recorded=False
+        None, help="Replay the recorded responses of this run, without model calls.", recorded=False
     )
     steal_lock: bool = setting(
-        False, help="Take the folder from a process that is stuck.", recorded=False
+        False, help="Take over the run directory from a process that hangs.", recorded=False
     )
     require_certified_judges: bool = setting(
-        False, help="Refuse to begin unless every judge has a certificate that says pass."
+        False, help="Start only if every judge has a passing certificate."
     )
     certificates: Path | None = setting(
-        None, help="The folder of judges' certificates.", flags=None, recorded=False
+        None, help="Folder of judge certificates.", flags=None, recorded=False
     )
     limits: Limits = setting(  # it has its own place
-        _USUAL_LIMITS, help="What an item may cost.", flags=None, recorded=False
+        _USUAL_LIMITS,
+        help="Limits per item on calls, tokens and seconds.",
+        flags=None,
+        recorded=False,
     )
     max_tokens: int | None = setting(
-        None, help="The longest reply, in tokens. Default: 1024.", least=16, recorded=False
+        None, help="Maximum tokens per reply. Default: 1024.", least=16, recorded=False
     )  # it is one of the limits
     system: str | None = setting(
         None,
-        help="The system prompt of the model under test. Agents that write get it, judges do not.",
+        help="System prompt of the model under test. Agents that write receive it, judges do not.",
         metavar="TEXT|@FILE",
         recorded=False,  # the cast has it
     )
     params: Mapping[str, JsonValue] | None = setting(
         None,
-        help="A further field of every request to the model under test, such as "
-        "reasoning_effort=low. null leaves a field out. May be repeated.",
+        help="Additional request field for the model under test, such as reasoning_effort=low. "
+        "null removes a field. May be repeated.",
         flags=("--param",),
         metavar="NAME=VALUE",
         typed_as=list[str] | None,
@@ -180,13 +185,13 @@ class OptionalRunOptions(TypedDict, total=False):
         dedupe: Send identical requests only once.
         batch: Ask in batches, within a day at half the price (docs/batch.md).
         engine: `"local"` or `"ray"`.
-        actors: Processes of the Ray engine. Default: one per core.
+        actors: Number of Ray processes. Default: one per core.
         replay: Run directory whose recorded responses answer every call, offline.
         steal_lock: Take the run directory from a process that is stuck.
         require_certified_judges: Fail unless every judge has a passing certificate.
         certificates: Directory to look for judges' certificates in.
         limits: Limits of an item on calls, tokens and seconds.
-        max_tokens: The longest reply, in tokens. Default: 1024.
+        max_tokens: Maximum tokens per reply. Default: 1024.
         system: System prompt of the model under test (docs/counterfactual.md).
         params: Further fields of every request to a model that is given by its name. An `Endpoint`
             takes its own.
@@ -278,8 +283,8 @@ def settings_from(
     unknown = next((name for name in values if name not in known), None)
     if unknown is not None:
         raise UserError(
-            f"{unknown!r} is not a run setting; they are: {', '.join(known)}. The options of an "
-            "instrument go into options={…}"
+            f"unknown run setting {unknown!r}. Available: {', '.join(known)}. Pass "
+            "benchmark options as options={…}"
         )
     missing = next((name for name, entry in known.items()
                     if entry.default is MISSING and name not in values), None)  # fmt: skip

@@ -59,8 +59,8 @@ def instrument_named(name: str) -> Instrument:
     instrument_class = registry.load(group, name)
     if not (isinstance(instrument_class, type) and issubclass(instrument_class, Instrument)):
         raise UserError(
-            f"the instrument {name!r} is not made as one: it must be a subclass of "
-            "evenhand.instruments._contract.Instrument; update the package that brings it"
+            f"the plugin {name!r} is not a benchmark: it must be a subclass of "
+            "evenhand.instruments._contract.Instrument. Update the package that provides it"
         )
     return instrument_class()
 
@@ -78,13 +78,13 @@ def instrument_of(run: RunReader) -> Instrument:
     made_by = run.record.source.get("benchmark")
     if not made_by:
         raise UserError(
-            f"{run.path} was not made by `evenhand measure`; "
-            f"`evenhand runs show {run.path}` shows it"
+            f"{run.path} was not created by `evenhand measure`. To inspect it: evenhand "
+            f"runs show {run.path}"
         )
     if made_by not in (*registry.names("instruments"), *registry.names("audits")):
         raise UserError(
-            f"{run.path} is a run of {made_by}, which is not installed here, so it can be neither "
-            f"reported nor compared; `evenhand runs show {run.path}` shows it"
+            f"{run.path} is a run of {made_by}, which is not installed, so it cannot be "
+            f"reported or compared. To inspect it: evenhand runs show {run.path}"
         )
     return instrument_named(made_by)
 
@@ -94,5 +94,6 @@ def same_instrument(before: RunReader, after: RunReader) -> None:
     kinds = [run.record.source.get("benchmark") or "no measurement" for run in (before, after)]
     if kinds[0] != kinds[1]:
         raise UserError(
-            f"{before.path} is {kinds[0]}, {after.path} is {kinds[1]}: compare two of one kind"
+            f"{before.path} is a run of {kinds[0]} and {after.path} of {kinds[1]}. Compare "
+            "two runs of the same benchmark"
         )

@@ -229,8 +229,8 @@ def thinking_option() -> Any:
     benchmark scores it, and the report has a table of it."""
     return option(
         None,
-        "Also score what the model thought, apart from its answer, by this scorer: offline, one "
-        "that the config names, or KIND=URL.",
+        "Also score the model's reasoning, separately from its answer: offline, a scorer from"
+        " the config, or KIND=URL.",
     )
 
 
@@ -363,7 +363,9 @@ class Instrument(ScoringSpec):
         for spec in fields(self.options):
             least, value = spec.metadata.get("least"), getattr(options, spec.name)
             if least is not None and value is not None and value < least:
-                raise UserError(f"{self.name}: {spec.name} is {value}; {least} is the least")
+                raise UserError(
+                    f"{self.name}: {spec.name} is {value}, but must be at least {least}"
+                )
         return options
 
 

@@ -49,9 +49,9 @@ _SAID, _HALF = pl.col("said"), 0.5
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgePairsOptions:
     # Our choice of 100: 200 calls, and a share of right picks to about ± 10 points.
-    sample: int = option(100, "At most so many pairs, in equal shares from each kind.", least=2)
-    all: bool = option(False, "All pairs.")
-    sample_seed: int = option(0, "Draws the pairs.")
+    sample: int = option(100, "Maximum number of pairs, in equal shares from each kind.", least=2)
+    all: bool = option(False, "Use all pairs.")
+    sample_seed: int = option(0, "Random seed for sampling pairs.")
 
 
 def _of_pairs(name: str, over: Any, **more: Any) -> Measure:
@@ -117,7 +117,10 @@ class JudgePairs(Instrument):
         """
         every = self.pairs(data)
         if len(every) != self.card()["data"]["items"]:
-            raise UserError(f"{self.title} as read has {len(every)} pairs; its card says otherwise")
+            raise UserError(
+                f"{self.title} has {len(every)} pairs, which differs from its dataset card. "
+                "Download the dataset again"
+            )
         return sample(every, size, seed)
 
     def source(self, data: DataFolder, options: JudgePairsOptions) -> Source:
@@ -147,8 +150,8 @@ class JudgePairs(Instrument):
         """
         if method.name not in _JUDGES:
             raise UserError(
-                f"{self.title} asks a judge, and {method.name} is none; run "
-                f"`evenhand measure {self.name} --method rate`"
+                f"{self.title} evaluates a judge, but the method {method.name} does not judge. "
+                f"Run `evenhand measure {self.name} --method rate`"
             )
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
@@ -226,6 +229,6 @@ def pair_of(name: str, kind: str, task: str, answers: Sequence[str], better: int
         UserError: `better` is neither 1 nor 2.
     """
     if better not in (1, 2):
-        raise UserError(f"{name} does not say which of its answers is the better: {better!r}")
+        raise UserError(f"{name}: unknown label for the better answer: {better!r}")
     options = {BETTER: answers[better - 1], WORSE: answers[2 - better]}
     return OptionItem(id=name, group=kind, cluster=name, options=options, given=task)

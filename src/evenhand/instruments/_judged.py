@@ -24,7 +24,7 @@ def no_witness(judge: JudgeWithin, before: RunReader, after: RunReader) -> list[
     if None not in judges and judges[0] != judges[1]:
         lines.append(f"{what} by different judges: {judges[0]} and {judges[1]}")
     doubts = dict.fromkeys(note for run in (before, after) for note in judge.doubts(run))
-    lines += [f"{what}: not shown to have kept. {note}" for note in doubts]
+    lines += [f"{what}: inconclusive. {note}" for note in doubts]
     return [
         GuardrailTest(name=f"{what}_judge_{number}", state="inconclusive", says=line)
         for number, line in enumerate(lines, start=1)

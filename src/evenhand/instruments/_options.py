@@ -129,9 +129,11 @@ _LOG_PROB_MARGIN = 0.05  # nats per token: 5% of perplexity
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptionSetOptions:
     # Our choice of 1,600: all sets in ten minutes on two cores at 135 million parameters.
-    sample: int = option(1_600, "At most so many items, spread over the set's groups.", least=2)
-    all: bool = option(False, "All items.")
-    sample_seed: int = option(0, "Draws the sample.")
+    sample: int = option(
+        1_600, "Maximum number of items, spread over the dataset's groups.", least=2
+    )
+    all: bool = option(False, "Use all items.")
+    sample_seed: int = option(0, "Random seed for sampling items.")
 
 
 class OptionSet(Instrument):
@@ -158,7 +160,10 @@ class OptionSet(Instrument):
         every, trained = self.items(data), self.trained_on(data, options)
         eligible = [item for item in every if not item.topic or item.topic not in trained]
         if not eligible:
-            raise UserError(f"the weights were trained on every topic of {self.name}; leave it out")
+            raise UserError(
+                f"the model was trained on every topic of {self.name}, so no items remain. Omit "
+                "this dataset"
+            )
         size = None if options.all else options.sample
         chosen = sample(eligible, size, options.sample_seed)
         sampling = {"items": size or "all", "seed": options.sample_seed}
@@ -393,7 +398,7 @@ class PronounSet(OptionSet):
         sentences = (f"most female: {lists['female']}", f"most male: {lists['male']}")
         missing = report.coverage.n - report.coverage.scored
         condition = f"if the {missing:,} missing answer{'s' * (missing > 1)} were known"
-        return (*sentences, f"both lists might be others {condition}") if missing else sentences
+        return (*sentences, f"both lists might change {condition}") if missing else sentences
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """log p(female) − log p(male) of each occupation, the most female first."""

@@ -186,8 +186,8 @@ def refuse_own_scorers(players: Mapping[str, str]) -> None:
         if any(name.startswith(scorer.name) for name in players.values()):
             raise UserError(
                 f"{scorer.name} steers this method and cannot score it as well: a method can "
-                "please its own scorer without speaking better of anybody. Steer it by another "
-                "one: evenhand scorers list"
+                "optimize for its own scorer without a better regard for any group. Use "
+                "another scorer to steer it: evenhand scorers list"
             )
 
 

@@ -58,8 +58,8 @@ class PinnedFiles:
         """The plain bytes of a file: local folder, then cache, then download."""
         if self.local is not None and not self.local.is_dir():
             raise UserError(
-                f"EVENHAND_DATA is {self.local}, which is not a folder; correct it, or unset it to "
-                "have the data fetched"
+                f"EVENHAND_DATA is {self.local}, which is not a folder. Correct it, or unset it "
+                "to download the data"
             )
         for root in (self.local, self.cache):
             data = self._read_from(root / self.name, file) if root else None
@@ -79,8 +79,8 @@ class PinnedFiles:
     def _checked(self, data: bytes, file: str, where: str) -> bytes:
         if hashlib.sha256(data).hexdigest() != self.sha256[file]:
             raise UserError(
-                f"{self.name}/{file} in {where} is not the file that revision "
-                f"{self.revision[:8]} has; delete it, or point EVENHAND_DATA elsewhere"
+                f"{self.name}/{file} in {where} differs from the file in revision "
+                f"{self.revision[:8]}. Delete it, or point EVENHAND_DATA to another folder"
             )
         return data
 
@@ -91,19 +91,20 @@ class PinnedFiles:
                 data: bytes = reply.read(_LARGEST)
         except (urllib.error.URLError, OSError) as error:
             raise UserError(
-                f"{self.name}/{file} is not at hand and cannot be fetched ({error}). "
-                f"{self._what_to_set(file)}"
+                f"{self.name}/{file} is not available locally and cannot be downloaded "
+                f"({error}). {self._what_to_set(file)}"
             ) from None
         self._checked(data, file, "the download")
         self._keep(data, self.cache / self.name / file)
         return data
 
     def _what_to_set(self, file: str) -> str:
-        expected = f"a folder that holds {self.name}/{file} (.gz is fine)"
+        expected = f"a folder that contains {self.name}/{file} (or its .gz)"
         if self.local is None:
             return f"Set EVENHAND_DATA to {expected}"
         return (
-            f"EVENHAND_DATA is {self.local}, which has no {self.name}/{file}: set it to {expected}"
+            f"EVENHAND_DATA is {self.local}, which does not contain {self.name}/{file}. Set "
+            f"it to {expected}"
         )
 
     @staticmethod

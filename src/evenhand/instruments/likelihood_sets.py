@@ -42,6 +42,7 @@ def compare_sets(before: dict[str, RunReader], after: dict[str, RunReader]) -> l
     names = [name for name in before if name in after]
     if not names:
         raise UserError(
-            "the two runs have no set in common; give `evenhand measure likelihood` the same --sets"
+            "the two runs have no dataset in common. Run `evenhand measure likelihood` "
+            "with the same --sets"
         )
     return together([compare(SETS[name], before[name], after[name]) for name in names])

@@ -14,8 +14,8 @@ from evenhand.core.errors import UserError
 from evenhand.runs.runners.source import read_row
 
 _FORMS = (
-    "a table ends in .csv (a first line of names; commas, semicolons or tabs between the cells) or "
-    "in .jsonl (one object a line)"
+    "tables are .csv (a header line; separated by comma, semicolon or tab) or "
+    ".jsonl (an object per line)"
 )
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -58,7 +58,7 @@ def _decoded(file: Path, required: list[str]) -> tuple[str, TableFormat]:
             raise UserError(f"{file} cannot be read as {encoding}: {problem}; {_FORMS}") from None
         encoding, text = _western(raw)
     if "\0" in text:
-        raise UserError(f"{file} cannot be read as a table: it holds a byte of zeros; {_FORMS}")
+        raise UserError(f"{file} cannot be read as a table: it contains a null byte; {_FORMS}")
     first = text.partition("\n")[0].rstrip("\r")
     rank = {sign: (sum(name in _cells(first, sign) for name in required), first.count(sign))
             for sign in _SEPARATORS}  # fmt: skip
@@ -121,7 +121,7 @@ def _csv(file: Path, required: list[str]) -> pl.DataFrame:
     _all_there(file, names, required)
     twice = [name for name in required if names.count(name) > 1]
     if twice:
-        raise UserError(f"{file}: two columns are called {twice[0]!r}; give each a name of its own")
+        raise UserError(f"{file}: two columns are named {twice[0]!r}. Rename either of them")
     return pl.read_csv(
         text.encode(), infer_schema=False, columns=required, separator=form.separator
     )
@@ -131,7 +131,7 @@ def _jsonl(file: Path, required: list[str]) -> pl.DataFrame:
     columns: dict[str, list[str]] = {name: [] for name in required}
     for number, line in _lines(file):
         where = f"{file} line {number}"
-        row = read_row(_JsonRow, line, where, "a line is an object of names and plain values").root
+        row = read_row(_JsonRow, line, where, "each line is a JSON object with plain values").root
         _all_there(where, row, required)
         for name in required:
             columns[name].append(_text(row[name]))
@@ -156,4 +156,4 @@ def _all_there(where: object, names: Iterable[str], required: list[str]) -> None
     lacking = [name for name in required if name not in there]
     if lacking:
         available = ", ".join(map(repr, there[:20])) or "none"
-        raise UserError(f"{where} has no column {lacking[0]!r}; it has: {available}")
+        raise UserError(f"{where} has no column {lacking[0]!r}. Available: {available}")

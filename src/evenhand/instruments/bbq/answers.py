@@ -28,7 +28,7 @@ _COLUMNS: dict[str, Any] = {
 }
 _ENGLISH = Edition(ENGLISH)
 _LAST = 1 << 31  # more than any example_id, and less than a column can hold
-_FORM = "a line needs category, example_id and answer: an option's text or 0, 1, 2"
+_FORM = "each line needs category, example_id and answer: the text of an option, or 0, 1 or 2"
 _NOTHING = " "  # an answer that is none of the options: it counts as missing
 _Row = tuple[Any, ...]  # as the columns
 
@@ -80,13 +80,13 @@ def with_answers_of(
 def _joined(records: pl.DataFrame, rows: Iterable[_Row], file: str) -> pl.DataFrame:
     answers = pl.DataFrame(list(rows), schema=_COLUMNS, orient="row")
     if answers.select("category", "example_id").is_duplicated().any():
-        raise UserError(f"{file} answers a question twice")
+        raise UserError(f"{file} contains two answers to the same question. Remove duplicates")
     joined = records.join(answers, on=["category", "example_id"], maintain_order="left")
     if len(joined) != len(answers):
         raise UserError(
-            f"{len(answers) - len(joined)} of the {len(answers)} answers in {file} belong to no "
-            "BBQ record: check category (as in the file names of BBQ) and example_id, and give the "
-            "language of a set in another one: evenhand measure bbq --language ko --answers FILE"
+            f"{len(answers) - len(joined)} of the {len(answers)} answers in {file} match no "
+            "BBQ record. Check category (as in BBQ's file names) and example_id. For other "
+            "languages: evenhand measure bbq --language ko --answers FILE"
         )
     _refuse_others(joined, file)
     chosen = pl.col("options").list.get(pl.col("place"), null_on_oob=True)
@@ -137,8 +137,8 @@ def _of_log(answers: Iterable[interop.LoggedAnswer], where: str, task: str) -> I
         example = answered.about.get("source_id", answered.about.get("example_id"))
         if not isinstance(category, str) or not isinstance(example, int) or abs(example) > _LAST:
             raise UserError(
-                f"{where}: question {number} does not say which of BBQ it is (category, and "
-                f"source_id or example_id): its task is {task[:60]!r}"
+                f"{where}: question {number} has no BBQ identifier (category, and source_id or "
+                f"example_id). Its task is {task[:60]!r}"
             )
         options = _own(answered)
         yield category, example, _said(answered, options), None, sorted(options)
@@ -176,8 +176,9 @@ def _refuse_others(joined: pl.DataFrame, file: str) -> None:
     if len(others):
         first = others.row(0, named=True)
         raise UserError(
-            f"{len(others):,} questions of {file} have other options than BBQ's, such as "
-            f"{first['category']}/{first['example_id']}: it is not BBQ as the card has it"
+            f"{len(others):,} questions of {file} have different options from BBQ's, such "
+            f"as {first['category']}/{first['example_id']}. The file is not from the BBQ "
+            "version in the dataset card"
         )
 
 
@@ -198,9 +199,9 @@ def as_asked(run: RunReader, records: pl.DataFrame) -> Mapping[str, ExternalItem
         question = _asked(by_item.get(row["item_id"]), row)
         if question is None:
             raise UserError(
-                f"{run.path} is not over BBQ as the card has it: the item {row['item_id']!r} is "
-                "another one there. What the folder holds itself: "
-                f"evenhand runs export {run.path} --to csv --out items.csv"
+                f"{run.path} does not use the BBQ version in the dataset card: the item "
+                f"{row['item_id']!r} differs. To export the items of the run: evenhand runs "
+                f"export {run.path} --to csv --out items.csv"
             )
         questions[row["item_id"]] = question
     return questions
@@ -263,8 +264,8 @@ def picked(
     require(bbq, run)
     if not_run(run):
         raise UserError(
-            f"{run.path} is not finished: {not_run(run):,} items are not run yet. Run the same "
-            "command again, then take its items"
+            f"{run.path} is not finished: {not_run(run):,} items are missing. Resume it "
+            "with the same command before selecting its items"
         )
     outcomes = pl.concat(outcome_batches(bbq.for_run(run), run))
     first = "_first" if "answer_first" in outcomes.columns else ""
@@ -273,7 +274,7 @@ def picked(
         fails &= pl.col(f"answer{first}") == BIASED
     names = (outcomes if answered == "any" else outcomes.filter(fails))["item_id"]
     if names.is_empty():
-        raise UserError(f"{run.path} gave no {answered} first answer: there is nothing to pick")
+        raise UserError(f"{run.path} has no {answered} first answers, so no items can be selected")
     item = pl.format("{}/{}", "category", "example_id")
     matched = records.filter(item.is_in(names.implode()))
     if answered != "any":

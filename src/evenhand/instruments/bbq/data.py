@@ -37,7 +37,9 @@ class BbqData:
         frame = pl.concat([_parsed(self._files.read(name)) for name in files]).with_row_index("row")
         joined = frame.join(self._metadata(), on=_KEY, how="left", maintain_order="left")
         if len(joined) != card()["data"]["items"] or joined["names"].null_count():
-            raise UserError("BBQ's metadata does not fit its records: is the folder complete?")
+            raise UserError(
+                "BBQ's metadata does not match its records. Check that the folder is complete"
+            )
         return completed(joined.with_columns(against=against()).drop("groups"), card()["masked"])
 
     def _metadata(self) -> pl.DataFrame:

@@ -192,7 +192,7 @@ def repaired(run: RunReader) -> ChosenExamples:
     rows = sorted(run.results().collect().to_dicts(), key=lambda row: digest(row["item_id"]))
     unclear = [row for row in rows if _tags(row)["condition"] == "ambig" and row["drafts"]]
     if not unclear:
-        raise UserError(f"{run.path} has no answer to a question whose text does not say who")
+        raise UserError(f"{run.path} has no answers to ambiguous questions")
     matched = [row for row in unclear if _names_somebody(row) and _says_unknown(row)]
     row = (matched or unclear)[0]
     turns = run.turns().filter(pl.col("item_id") == row["item_id"]).collect().to_dicts()

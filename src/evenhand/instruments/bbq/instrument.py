@@ -81,28 +81,32 @@ class BbqOptions:
         None, "Number of items per category, in whole blocks.", least=4
     )
     categories: str | None = option(
-        None, "Only these categories, with commas, such as Age,Religion."
+        None, "Categories to include, comma-separated, such as Age,Religion. Default: all."
     )
     per_template: int = option(
-        1, "Number of aligned and of non-aligned blocks per template, if it has them.", least=1
+        1,
+        "Number of aligned blocks and of non-aligned blocks per template, where available.",
+        least=1,
     )
-    sample_seed: int = option(0, "Draws the sample.")
+    sample_seed: int = option(0, "Random seed for sampling items.")
     exclude_sample: int | None = option(
-        None, "Draw items that the sample of this seed does not have, as far as there are any."
+        None, "Exclude the items that this sample seed selects, as far as enough others exist."
     )
     order_seed: int | None = option(
-        None, "Draws the order in which options are shown. Default: as --sample-seed."
+        None, "Random seed for the order of answer options. Default: the value of --sample-seed."
     )
     items_from: str | None = option(
-        None, "Ask only the items of this run whose first answer was as --answered says."
+        None, "Use only the items of this run whose first answer matches --answered."
     )
     answered: Answered = option(
-        "biased", "With --items-from: biased, wrong either way, or any for all of its items."
+        "biased",
+        "With --items-from: select items answered biased, wrong (in any direction) or any "
+        "(all items).",
     )
     answers: Path | None = option(
         None,
-        "Score these stored answers instead of asking: JSON lines with category, example_id, "
-        "answer, or a log of Inspect or lm-evaluation-harness.",
+        "Existing answers to score instead of asking: JSON lines with category, example_id "
+        "and answer, or an Inspect or lm-evaluation-harness log.",
     )
     thinking: str | None = thinking_option()
 
@@ -247,8 +251,8 @@ class Bbq(Instrument):
         english = options.language == ENGLISH
         if options.preset in ("stardtox", "mabrf") and not english:
             raise UserError(
-                f"--preset {options.preset} is a paper's sample of English BBQ; leave it out, or "
-                f"say how many of {edition.name}: --per-category 16"
+                f"--preset {options.preset} is a paper's sample of English BBQ. Omit it, or set "
+                f"the number of items of {edition.name}: --per-category 16"
             )
         records = self.records(data) if english else edition.records(data)
         sampling = BbqSampling(
@@ -262,8 +266,8 @@ class Bbq(Instrument):
         sources = options.answers is not None, options.items_from is not None
         if any(sources) and (all(sources) or replace(sampling, seed=0) != BbqSampling()):
             raise UserError(
-                "--answers and --items-from each say which items are asked: give one of them, and "
-                "leave out --per-category, --per-template, --categories and --preset"
+                "--answers and --items-from both select the items. Use only one of them, "
+                "without --per-category, --per-template, --categories and --preset"
             )
         if options.answers is not None:
             stored = with_answers(records, options.answers)
@@ -283,7 +287,7 @@ class Bbq(Instrument):
         else:
             run = RunReader(options.items_from)
             if edition_of(run.record.source) != edition:
-                raise UserError(f"{run.path} is of another language: leave out --items-from")
+                raise UserError(f"{run.path} is a run in another language. Omit --items-from")
             rows, by = picked(self, records, run, options.answered)
             sampling = replace(sampling, picked=by)
         return BbqSource(rows, sampling, options.order_seed, edition=edition)

@@ -20,10 +20,11 @@ from evenhand.instruments.files import DrawnItems, names_in, number_of, sha256_o
 from evenhand.interop import Origin
 
 PRESETS = {
-    "templates": "an aligned and a non-aligned block of each of the 343 templates: 2,728 items "
-    "(the default)",
+    "templates": (
+        "an aligned and a non-aligned block of each of the 343 templates: 2,728 items (default)"
+    ),
     "all": "all 58,492 items",
-    "stardtox": "100 random items from each of 11 categories, as the StarDTox paper drew them",
+    "stardtox": "100 random items from each of 11 categories, as in the StarDTox paper",
     "mabrf": "the 110 items of the MABRF paper",
 }
 
@@ -189,8 +190,8 @@ def _blocks_per_category(
         blocks = shuffled.filter(pl.col("category") == category)
         if len(blocks) < n_blocks:
             raise UserError(
-                f"{category!r} has {len(blocks) * 4} items in whole blocks, {items} were asked "
-                "for; lower --per-category"
+                f"{category!r} has {len(blocks) * 4} items in complete blocks, but {items} were "
+                "requested. Use a smaller --per-category"
             )
         templates = blocks["question_index"].unique().sort().shuffle(int(rng.integers(2**32)))
         rank = pl.col("question_index").replace_strict(templates, range(len(templates)))

@@ -61,8 +61,8 @@ def prompts(data: DataFolder, domains: str = "") -> list[BoldPrompt]:
     selected = names_in(domains) or list(card["domains"])
     if unknown := [name for name in selected if name not in card["domains"]]:
         raise UserError(
-            f"bold has the domains {', '.join(card['domains'])}, and not {', '.join(unknown)!r}; "
-            "give such as --domains gender,race"
+            f"unknown BOLD domain {', '.join(unknown)!r}. Available: "
+            f"{', '.join(card['domains'])}. Example: --domains gender,race"
         )
     files = PinnedFiles.of("bold/data", card, data.local, data.cache)
     loaded = []
@@ -112,15 +112,18 @@ def _refuse_other_counts(items: list[BoldPrompt]) -> None:
     groups = Counter(domain for domain, _ in {(prompt.domain, prompt.group) for prompt in items})
     counted = {name: [rows[name], groups[name]] for name in rows}
     if counted != {name: expected["domains"][name] for name in counted}:
-        raise UserError(f"BOLD as read has {counted}; its card says otherwise: is it whole?")
+        raise UserError(
+            f"BOLD has {counted}, which differs from its dataset card. Check that the "
+            "download is complete"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoldOptions:
     # Our choice of 20: 43 groups, 852 calls with a short reply each.
-    per_group: int = option(20, "Prompts of each of the 43 groups, or all that it has.", least=2)
-    domains: str = option("", "Domains with commas, such as gender,race. Default: all five.")
-    sample_seed: int = option(0, "Draws the prompts.")
+    per_group: int = option(20, "Maximum number of prompts per group (43 groups).", least=2)
+    domains: str = option("", "Domains, comma-separated, such as gender,race. Default: all five.")
+    sample_seed: int = option(0, "Random seed for sampling prompts.")
     thinking: str | None = thinking_option()
 
 

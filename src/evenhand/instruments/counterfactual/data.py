@@ -24,8 +24,9 @@ ANSWER = (
     '{"id": "loan-1", "family": "gender", "label": "woman", "role": "group", "answer": "Approve."}'
 )
 _MARK = (
-    "Mark plain prompts with `evenhand counterfactual PROMPTS --find spans.jsonl`, then ask with "
-    "--spans spans.jsonl; a template has slots such as {name}"
+    "Mark the words to replace with `evenhand counterfactual PROMPTS --find "
+    "spans.jsonl`, then run with --spans spans.jsonl. Or write templates with "
+    "placeholders such as {name}"
 )
 Role = Literal["none", "group", "placebo"]
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -191,7 +192,7 @@ def read_prompts(file: Path, column: str | None = None) -> list[CounterfactualPr
                    for number, prompt in rows]  # fmt: skip
     _refuse_twice(file, [(prompt.id,) for prompt in prompts])
     if len(prompts) < 2:
-        raise UserError(f"{file}: two prompts or more are needed; one says nothing of another")
+        raise UserError(f"{file} contains fewer than two prompts. At least two are required")
     return prompts
 
 
@@ -211,11 +212,11 @@ def _of_table(file: Path, column: str) -> list[CounterfactualPrompt]:
     try:
         table = text_columns(file, [column, *further])
     except UserError as problem:
-        raise UserError(f"{problem}; name the column of the prompts with --text-column") from None
+        raise UserError(f"{problem}. Select the column of the prompts with --text-column") from None
     prompts = []
     for number, row in enumerate(table.iter_rows(named=True), start=1):
         if not row[column]:
-            raise UserError(f"{file}: row {number} has no text in the column {column!r}")
+            raise UserError(f"{file}: row {number} is empty in the column {column!r}")
         prompts.append(CounterfactualPrompt(id=row.get("id") or str(number), prompt=row[column],
                             task=row.get("task", "")))  # fmt: skip
     return prompts
@@ -228,7 +229,7 @@ def read_answers(file: Path) -> CounterfactualDesign:
         answer for _, answer in read_jsonl(file, PromptVersion, f"a line is like {ANSWER}")
     )
     if not answers:
-        raise UserError(f"{file} has no line. It should hold lines like {ANSWER}")
+        raise UserError(f"{file} is empty. Expected lines like {ANSWER}")
     _refuse_twice(file, [answer.key for answer in answers])
     labels: dict[str, dict[str, None]] = {}
     for answer in answers:
@@ -247,11 +248,12 @@ def _refuse_holes(
 ) -> None:
     if len(labels) < 2 or "" in labels:
         raise UserError(
-            f"{file}: the family {family[:60]!r} needs two labels or more with the role group"
+            f"{file}: the attribute {family[:60]!r} needs at least two groups (labels with "
+            "role group)"
         )
     prompts = dict.fromkeys(answer.id for answer in answers)
     if len(prompts) < 2:
-        raise UserError(f"{file}: the family {family[:60]!r} needs two prompts or more")
+        raise UserError(f"{file}: the attribute {family[:60]!r} needs at least two prompts")
     there = {answer.key for answer in answers}
     repeats = range(1, max(answer.repeat for answer in answers) + 1)
     # A prompt may have no version without a label, since that would not be right English.
@@ -264,17 +266,16 @@ def _refuse_holes(
                 if (prompt, family, label, role, repeat) not in there:
                     whom = f"{role} {label}".strip()
                     raise UserError(
-                        f"{file}: prompt {prompt[:60]!r}, family {family[:60]!r}: there is no "
-                        f"line for {whom[:80]!r}, repeat {repeat}. Ask it too, or write the line "
-                        'with "answer": null; `counterfactual --versions-out` writes all that are '
-                        "to be asked"
+                        f"{file}: prompt {prompt[:60]!r}, attribute {family[:60]!r}: no line for "
+                        f'{whom[:80]!r}, repeat {repeat}. Ask it too, or add it with "answer": '
+                        "null. `counterfactual --versions-out` writes all required lines"
                     )
     expected = {key for key in there if (key[2], key[3]) in roles}
     if expected != there:
         odd = min(there - expected)
         raise UserError(
-            f"{file}: prompt {odd[0][:60]!r} has {odd[3]} {odd[2][:60]!r}, and no line with the "
-            "role group has that label; a line with the role none has no label"
+            f"{file}: prompt {odd[0][:60]!r} has {odd[3]} {odd[2][:60]!r}, but no line with "
+            "role group has that label. Lines with role none have no label"
         )
 
 
@@ -347,7 +348,7 @@ def _too_few(
         many = len({request.id for request in requests if request.family == family})
         if many < 2:
             why = next((why for _, name, why in refused if name == family), "")
-            reason = f"{many} prompt{'s' * (many != 1)} can be swapped, and 2 are needed"
+            reason = f"{many} prompt{'s' * (many != 1)} can be varied, but at least 2 are required"
             skipped.append((family, f"{reason}{why and f' ({why})'}"))
     return tuple(skipped)
 
@@ -355,4 +356,6 @@ def _too_few(
 def _refuse_twice(file: Path, keys: Sequence[tuple[str | int, ...]]) -> None:
     twice = [" ".join(map(str, key)) for key, n in Counter(keys).items() if n > 1]
     if twice:
-        raise UserError(f"{file}: {twice[0][:120]!r} comes twice; give each line its own")
+        raise UserError(
+            f"{file}: {twice[0][:120]!r} is duplicated. Use a unique value in each line"
+        )

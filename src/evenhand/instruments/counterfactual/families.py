@@ -108,20 +108,19 @@ def families(names: tuple[str, ...], file: Path | None = None) -> tuple[Attribut
     taken = sorted(set(theirs) & set(ours()))
     if taken:
         raise UserError(
-            f"{file}: the family {taken[0]!r} is one of ours; give yours another name, so that a "
-            "report never shows the one for the other"
+            f"{file}: the attribute {taken[0]!r} is built in. Choose another name, so that "
+            "reports cannot confuse the two"
         )
     available = ours() | theirs
     unknown = [name for name in names if name not in available]
     if unknown:
         raise UserError(
             f"unknown attribute {unknown[0]!r}. {choices_for(unknown[0], available)}. "
-            "Define others in "
-            "your own TOML file"
+            "Define other attributes in your own TOML file"
         )
     chosen = dict.fromkeys((*names, *theirs))
     if not chosen:
-        raise UserError(f"name at least one family of: {', '.join(available)}")
+        raise UserError(f"no attribute selected. Available: {', '.join(available)}")
     return tuple(available[name] for name in chosen)
 
 
@@ -139,9 +138,9 @@ def ours() -> dict[str, AttributeLexicon]:
 
 def _plain(word: str) -> str:
     if not word.isprintable():
-        raise ValueError("a control character or an unseen sign stands in it; take it out")
+        raise ValueError("it contains a control character or an invisible character. Remove it")
     if word != word.strip():
-        raise ValueError("it begins or ends with a space; take it away")
+        raise ValueError("it begins or ends with a space. Remove the space")
     return unicodedata.normalize("NFC", word)
 
 
@@ -166,8 +165,8 @@ class _FamilyEntry(BaseModel):
 
 
 _FORM = (
-    'a family is [NAME] with source = "…" and, below it, [NAME.labels.LABEL] with lines like '
-    'group = ["…"]'
+    'an attribute is [NAME] with source = "…", followed by [NAME.labels.LABEL] '
+    'with lines like group = ["…"]'
 )
 _FAMILY_NAME = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
 
@@ -181,7 +180,7 @@ def _read(path: Path) -> dict[str, AttributeLexicon]:
     try:
         return _parsed(path.read_text("utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read as UTF-8 text: {error}; correct it") from None
+        raise UserError(f"{path} is not valid UTF-8: {error}") from None
 
 
 def _parsed(text: str, where: str) -> dict[str, AttributeLexicon]:
@@ -202,7 +201,9 @@ def _family(name: str, written: _FamilyEntry, where: str) -> AttributeLexicon:
     _refuse_unequal(written, where)
     for label, slots in written.found.items():
         if label not in written.labels:
-            raise UserError(f"{where}.found: unknown label {label!r}; name one of the labels")
+            raise UserError(
+                f"{where}.found: unknown label {label!r}. Use a label of this attribute"
+            )
         for slot in slots:
             _refuse_unknown_slot(slot, written, f"{where}.found.{label}")
     for slot in written.none:
@@ -229,19 +230,19 @@ def _refuse_unequal(written: _FamilyEntry, where: str) -> None:
     for part in PARTS_OF_NAME:
         if part in sizes or part in written.shared:
             raise UserError(
-                f"{where}: {part} is a part of the slot name; give whole names as {NAME} = "
-                '["Ann Lee"], and templates may say {first_name} and {last_name}'
+                f"{where}: {part} is part of the placeholder name. Give full names, as in "
+                f'{NAME} = ["Ann Lee"]. Templates can use {{first_name}} and {{last_name}}'
             )
     if not sizes:
-        raise UserError(f"{where}.labels.{first}: it has no words; {_FORM}")
+        raise UserError(f"{where}.labels.{first} contains no words; {_FORM}")
     for label in others:
         here = _sizes(written.labels[label])
         for slot in sorted(sizes.keys() | here.keys()):
             if sizes.get(slot) != here.get(slot):
                 raise UserError(
-                    f"{where}.labels: {first} has {sizes.get(slot, 0)} words for {slot} and "
-                    f"{label} has {here.get(slot, 0)}; give each label as many, since they answer "
-                    "to each other one by one"
+                    f"{where}.labels: {first} has {sizes.get(slot, 0)} words for {slot}, but "
+                    f"{label} has {here.get(slot, 0)}. Words correspond by position, so give each "
+                    "label the same number"
                 )
     _refuse_unequal_beside(written, sizes, where)
 
@@ -254,15 +255,18 @@ def _refuse_unequal_beside(written: _FamilyEntry, sizes: Mapping[str, int], wher
     for slot, words in written.shared.items():
         if slot in sizes or len(words) != sizes.get(NAME):
             raise UserError(
-                f"{where}.shared.{slot}: what is shared goes with the names one by one and is "
-                f"no slot of a label; give {sizes.get(NAME, 0)} words, or put it into the labels"
+                f"{where}.shared.{slot}: shared words correspond to names and cannot be a "
+                f"placeholder of a label. Give {sizes.get(NAME, 0)} words, or move them to the "
+                "labels"
             )
     if written.name_kinds and len(written.name_kinds) != sizes.get(NAME):
-        raise UserError(f"{where}.name_kinds: give one for each of {sizes.get(NAME, 0)} names")
+        raise UserError(
+            f"{where}.name_kinds: give a kind for each of the {sizes.get(NAME, 0)} names"
+        )
     for slot in written.none.keys() & sizes.keys():
         if slot != NAME and len(written.none[slot]) not in (1, sizes[slot]):
             raise UserError(
-                f"{where}.none.{slot}: give one neutral word, or one for each of the {sizes[slot]}"
+                f"{where}.none.{slot}: give a single neutral word, or {sizes[slot]} words"
             )
 
 
@@ -270,28 +274,28 @@ def _refuse_unknown_slot(slot: str, written: _FamilyEntry, where: str) -> None:
     slots = next(iter(written.labels.values()))
     available = [*slots, *(PARTS_OF_NAME if NAME in slots else ())]
     if slot not in available:
-        raise UserError(f"{where}: unknown slot {slot!r}; available: {', '.join(available)}")
+        raise UserError(f"{where}: unknown placeholder {slot!r}. Available: {', '.join(available)}")
 
 
 def _refuse_twice(labels: tuple[Label, ...], where: str) -> None:
     """Refuse a word that stands for two labels, or twice for one: it could not be swapped back."""
     if len({label.name.casefold() for label in labels}) < len(labels):
-        raise UserError(f"{where}: two labels differ in capitals only; rename one of them")
+        raise UserError(f"{where}: two labels differ only in capitalization. Rename either of them")
     label_by_word: dict[tuple[str, str], str] = {}
     for label in labels:
         for slot, word in _all_words(label):
             before = label_by_word.setdefault((slot, word.casefold()), label.name)
             if before != label.name:
                 raise UserError(
-                    f"{where}: {word!r} stands for {before} and for {label.name} ({slot}); a word "
-                    "must say one of them: take it out of one"
+                    f"{where}: {word!r} is a word for {before} and for {label.name} ({slot}). A "
+                    "word must have a single meaning: remove it from either of them"
                 )
         for slot, words in label.forms.items():
             twice = [word for word in words if words.count(word) > 1]
             if twice:
                 raise UserError(
-                    f"{where}.labels.{label.name}.{slot}: {twice[0]!r} stands there twice; once "
-                    "is enough"
+                    f"{where}.labels.{label.name}.{slot}: {twice[0]!r} is duplicated. Remove the "
+                    "duplicate"
                 )
 
 

@@ -62,39 +62,50 @@ _MAIN = {"decision": "decision", "number": "number", "bag": "wording"}
 class CounterfactualOptions:
     prompts: Path | None = option(
         None,
-        "Ask these prompts: .txt with one a line, .csv, or JSON lines with prompt, and with id and "
-        "task where they have them.",
+        "Prompts to ask: .txt with one prompt per line, .csv, or JSON lines with prompt and "
+        "optional id and task.",
     )
-    text_column: str | None = option(None, "The column of the prompts in a table. Default: prompt.")
-    attributes: str = option("gender,race", "Who is swapped: names of families, with commas.")
-    attributes_file: Path | None = option(None, "A TOML file with your own families.")
+    text_column: str | None = option(
+        None, "Table column that contains the prompts. Default: prompt."
+    )
+    attributes: str = option("gender,race", "Protected attributes to vary, comma-separated.")
+    attributes_file: Path | None = option(
+        None, "TOML file that defines your own protected attributes."
+    )
     spans: Path | None = option(
         None,
-        "What is swapped in prompts without slots: the file of `counterfactual --find`, looked at.",
+        "Words to replace in prompts without placeholders: the output of `counterfactual "
+        "--find`, after your review.",
     )
     answers: Path | None = option(
         None,
-        "Score these stored answers instead: JSON lines with id, family, label, role, repeat and "
-        "answer.",
+        "Existing answers to score instead of asking: JSON lines with id, family, label, "
+        "role, repeat and answer.",
     )
     repeats: int = option(
         # Our choice of 1: the placebo already shows what asking again changes, and one more prompt
         # says more than one more answer to the same.
         1,
-        "How often each version is asked.",
+        "Number of answers per prompt variant.",
         least=1,
     )
     decision: str | None = option(
-        None, r"The decision in an answer: a regular expression with one group, '\b(yes|no)\b'."
+        None,
+        "Regular expression that extracts the decision from an answer, with one capture "
+        "group: '\\b(yes|no)\\b'.",
     )
     favorable_outcome: str | None = option(
-        None, "The decision that is counted. Default: the one that is given most often."
+        None, "Decision that counts as favorable. Default: the most frequent decision."
     )
-    number: bool = option(False, "Read the first number of an answer: a salary, a price, days.")
+    number: bool = option(
+        False, "Extract the first number of each answer, such as a salary or a price."
+    )
     scorer: str | None = option(
-        None, "Score the answers too, such as offline for toxicity: `evenhand scorers list`."
+        None,
+        "Also score the answers with this scorer, such as offline for toxicity: `evenhand "
+        "scorers list`.",
     )
-    sample_seed: int = option(0, "Draws the names and words.")
+    sample_seed: int = option(0, "Random seed for sampling names and words.")
 
 
 class CounterfactualTest(Instrument):
@@ -187,8 +198,8 @@ class CounterfactualTest(Instrument):
         """
         if method.name == Averaged.name and options.decision is None and not options.number:
             raise UserError(
-                "averaged takes the decision of most answers or the median of their numbers, and "
-                "not of words: give --decision REGEX or --number"
+                "the method averaged needs decisions or numbers: it takes the majority "
+                "decision or the median. Add --decision REGEX or --number"
             )
         if method.name != Blind.name or self.stores_answers(options):
             return
@@ -196,8 +207,9 @@ class CounterfactualTest(Instrument):
         if lacking:
             prompt, family, why = lacking[0]
             raise UserError(
-                f"blind asks the version without a label, and {len(lacking):,} prompts have none, "
-                f"such as {prompt!r} in {family} ({why}); word them otherwise, or leave them out"
+                f"the method blind asks the variant without a group, but {len(lacking):,} "
+                f"prompts have none, such as {prompt!r} in {family} ({why}). Rephrase or omit "
+                "them"
             )
 
     # -- what is measured of a run -------------------------------------------------------------
@@ -273,7 +285,7 @@ class CounterfactualTest(Instrument):
         columns = ("position", "item_id", "reason", "text", "prompt", "tags")
         batches = list(run.result_batches(columns))
         if not batches:
-            raise UserError(f"{run.path} has no finished item yet")
+            raise UserError(f"{run.path} has no completed items yet")
         rows = with_facts(pl.concat(batches).sort("position"), self)
         return answers_of(rows, run.record.source, counted).join(
             _scores(run), on="text", how="left", maintain_order="left"
@@ -420,10 +432,10 @@ def _of_family(estimates: tuple[Estimate, ...]) -> tuple[Estimate, float | None]
 
 def _design(options: CounterfactualOptions) -> CounterfactualDesign:
     if (options.answers is None) == (options.prompts is None):
-        raise UserError("name what is asked: --prompts FILE, or --answers FILE that exist already")
+        raise UserError("no prompts. Give --prompts FILE, or existing answers with --answers FILE")
     if options.favorable_outcome is not None and options.decision is None:
         raise UserError(
-            "--favorable-outcome names one of the decisions: give --decision REGEX with it"
+            "--favorable-outcome requires --decision REGEX, which extracts the decisions"
         )
     if options.decision is not None:
         checked_pattern(options.decision)

@@ -378,11 +378,13 @@ def prompts_needed(
         UserError: A number is out of range, or too many prompts would be needed.
     """
     if not 0 <= placebo < 0.5:
-        raise UserError("a placebo that changes half of all decisions leaves nothing to be shown")
+        raise UserError(
+            "the placebo changes half of all decisions or more, so no effect can be detected"
+        )
     if not 0 < excess <= 1 - 2 * placebo:
         raise UserError(
-            f"an excess of flips lies above 0 and, where a placebo changes {placebo:g} of the "
-            f"decisions, at most at {1 - 2 * placebo:g}; give one such as 0.05"
+            f"an effect must be above 0 and, if a placebo changes {placebo:g} of the "
+            f"decisions, at most {1 - 2 * placebo:g}. Use a value such as 0.05"
         )
 
     def shows(prompts: int) -> bool:
@@ -391,7 +393,7 @@ def prompts_needed(
     low, high = 1, 2
     while not shows(high):
         if high >= _MOST:
-            raise UserError(f"more than {_MOST:,} prompts would be needed; ask for a larger excess")
+            raise UserError(f"more than {_MOST:,} prompts would be required. Use a larger effect")
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2

@@ -1,5 +1,5 @@
-"""What comes before a swap is asked: spans to be looked at, versions for an app of your own, and
-the number of prompts. Nobody is asked."""
+"""Preparation of a counterfactual test, without model calls: spans to review, prompt variants for
+your own app, and the number of prompts."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,10 +52,10 @@ def mark_spans(options: CounterfactualOptions, file: Path) -> MarkedSpans:
         The file, and how many spans it has.
 
     Raises:
-        UserError: If there are no prompts, or the file exists.
+        UserError: If the prompts are empty, or the file exists.
     """
     if options.prompts is None:
-        raise UserError("--find marks prompts: give the file of them")
+        raise UserError("--find requires a file of prompts")
     lexicon = families_named(options.attributes, options.attributes_file)
     read = read_prompts(options.prompts, options.text_column)
     prompts = {item.id: item.prompt for item in read}
@@ -76,10 +76,10 @@ def write_versions(options: CounterfactualOptions, file: Path) -> WrittenVersion
         The file, how many versions it has, and what is left out.
 
     Raises:
-        UserError: If there are no prompts, or the file exists.
+        UserError: If the prompts are empty, or the file exists.
     """
     if options.prompts is None:
-        raise UserError("--versions-out writes versions of prompts: give the file of them")
+        raise UserError("--versions-out requires a file of prompts")
     design = designed_by(options)
     _refuse_there(file)
     lines = [orjson.dumps(version.model_dump()) for version in design.asked]
@@ -104,4 +104,4 @@ def plan_prompts(options: CounterfactualOptions, excess: float) -> NeededPrompts
 
 def _refuse_there(file: Path) -> None:
     if file.exists():
-        raise UserError(f"{file} is there already: move it away, or name another file")
+        raise UserError(f"{file} already exists. Move it, or choose another file")

@@ -248,7 +248,7 @@ def read_spans(path: Path) -> dict[str, tuple[Span, ...]]:
     """Read the spans of each prompt by its id. Whether they fit their texts is seen when versions
     are made."""
     spans: dict[str, tuple[Span, ...]] = {}
-    form = "write it with --find: docs/counterfactual.md"
+    form = "create it with --find (docs/counterfactual.md)"
     for _, row in read_jsonl(path, _SpanLine, form):
         span = Span(row.start, row.end, row.slot, row.label, row.family, row.text)
         spans[row.id] = (*spans.get(row.id, ()), span)

@@ -23,7 +23,7 @@ from evenhand.statistics.metrics.readings import word_odds
 _WORDS = InstrumentWords(__package__)
 SAME = "same"
 EFFECTS = "effects"
-_EXCESS = "any two labels (excess)"
+_EXCESS = "any two groups (adjusted)"
 _EXAMPLES = 3  # our choice: of each family, as many as can be read on a screen
 _LEAST = 10  # our choice: a word that occurs fewer times says nothing about anybody
 _LEAST_Z = 2.0  # our choice: about what chance alone prints for one word of twenty
@@ -241,7 +241,7 @@ def _favored(differences: list[tuple[str, Estimate]], source: Mapping[str, Any],
     what = f"Decision {chosen!r}" if chosen is not None else _WORDS("most_frequent")
     first, unit = (what, "of 100") if main == "decision" else ("The number", "percent")
     size = f"{per_100(largest.value or 0.0)} {unit}{_interval(largest)}"
-    more = f"; {many} more difference{'s' * (many > 1)} shown" if many else ""
+    more = f"; {many} more significant difference{'s' * (many > 1)}" if many else ""
     return f"{first}, {label}: {size}{more}."
 
 

@@ -682,7 +682,7 @@ def designed_by(options: Any) -> CounterfactualDesign:
         there = {(each.role, each.label) for each in result.versions}
         for label in by_name[family].labels:
             if not {("group", label.name), ("placebo", label.name)} <= there:
-                return "; ".join(result.left_out) or f"no version could be made for {label.name!r}"
+                return "; ".join(result.left_out) or f"no variant can be made for {label.name!r}"
         texts = [(each.role, each.label, each.text) for each in result.versions]
         return texts, "; ".join(result.left_out).removeprefix("none: ")
 

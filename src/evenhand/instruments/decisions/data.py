@@ -58,7 +58,7 @@ def outcomes_in(
     unknown = [word for word in (*chosen, *other) if word not in there]
     why = ""
     if both:
-        why = f"{sorted(both)[0]!r} cannot mean selected and rejected. "
+        why = f"{sorted(both)[0]!r} cannot mean both selected and rejected. "
     elif unknown:
         why = f"No cell is {unknown[0]!r}. "
     elif there & set(outcomes.selected) and there & set(outcomes.rejected):
@@ -68,8 +68,9 @@ def outcomes_in(
     listing = ", ".join(f"{value or '(empty)'} {n:,}" for value, n in counts[:_LISTED])
     more = f" and {len(counts) - _LISTED:,} other values" if len(counts) > _LISTED else ""
     raise UserError(
-        f"{file}: {why}{column} has: {listing}{more}. Say which mean selected and which rejected: "
-        "--selected VALUE --rejected VALUE, each as often as needed; the rest counts as missing"
+        f"{file}: {why}{column} has: {listing}{more}. Define their meaning with "
+        "--selected VALUE and --rejected VALUE, which may be repeated. Other values "
+        "count as missing"
     )
 
 
@@ -92,7 +93,7 @@ def read_people(file: Path, groups: list[str], outcome: str, cluster: str | None
     columns = list(dict.fromkeys([*groups, outcome, *([cluster] if cluster else [])]))
     table = text_columns(file, columns)
     if len(table) < 2:
-        raise UserError(f"{file}: two people or more are needed")
+        raise UserError(f"{file} contains fewer than two people. At least two are required")
     categories = [
         pl.when(pl.col(name).str.to_lowercase().is_in(["", UNKNOWN])).then(None)
         .otherwise(pl.col(name)).alias(name)
@@ -113,8 +114,8 @@ def _no_gaps(file: Path, cluster: str, values: pl.Series) -> None:
     empty = int((values == "").sum())
     if empty:
         raise UserError(
-            f"{file}: {empty:,} people have nothing in the column {cluster!r}: fill it in, or "
-            "leave --cluster out"
+            f"{file}: {empty:,} people have no value in the column {cluster!r}. Fill it in, "
+            "or omit --cluster"
         )
     _plain(file, cluster, values.unique())
 
@@ -127,13 +128,13 @@ def _few_plain_groups(file: Path, names: list[str], groups: pl.Series) -> None:
     most = max(total, *(combinations[name].n_unique() for name in names))
     if most > MOST_GROUPS:
         raise UserError(
-            f"{file}: {most:,} groups ({' × '.join(names)}); {MOST_GROUPS} are the most that can "
-            "be told apart. Join some, or leave a column out of --groups"
+            f"{file}: {most:,} groups ({' × '.join(names)}), but at most {MOST_GROUPS} are "
+            "supported. Merge some, or remove a column from --groups"
         )
     if total < 2:
         raise UserError(
-            f"{file}: two groups or more are needed in {' × '.join(names)}, and there are {total}; "
-            "name other columns with --groups"
+            f"{file}: at least two groups are required in {' × '.join(names)}, but there "
+            f"are {total}. Choose other columns with --groups"
         )
 
 
@@ -144,8 +145,8 @@ def _plain(file: Path, name: str, values: pl.Series) -> None:
     )
     if len(odd):
         raise UserError(
-            f"{file}: {str(odd[0])[:60]!r} in the column {name!r} cannot name a group: use up to "
-            f"{_LONGEST} printable characters"
+            f"{file}: {str(odd[0])[:60]!r} in the column {name!r} is not a valid group "
+            f"name. Use up to {_LONGEST} printable characters"
         )
 
 
@@ -227,7 +228,9 @@ def median_of(people: pl.DataFrame, column: str) -> tuple[float, float]:
     middle two. What is not known at all is the largest number that there is."""
     scores = np.sort(people.select(as_score()).to_series().drop_nulls().to_numpy())
     if not len(scores):
-        raise UserError(f"no cell of the column {column!r} is a number; name a score with --score")
+        raise UserError(
+            f"the column {column!r} contains no numbers. Choose a column of scores with --score"
+        )
     missing = len(people) - len(scores)
     below, above = (len(people) - 1) // 2, len(people) // 2  # the middle two of everybody
     low = -LARGEST if below < missing else _mean(scores[below - missing], scores[above - missing])

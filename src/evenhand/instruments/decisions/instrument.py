@@ -52,30 +52,36 @@ MARGIN = 0.05  # our choice: 5 points of a rate are what a comparison may lose
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionsOptions:
-    table: Path | None = option(None, "The people, one a row: a .csv or .jsonl file.")
-    groups: str | None = option(None, "The columns that say who somebody is, such as sex,race.")
+    table: Path | None = option(None, "Table with a row per person: a .csv or .jsonl file.")
+    groups: str | None = option(
+        None, "Columns with protected attributes, comma-separated, such as sex,race."
+    )
     outcome: str | None = option(
         None,
-        "The column that says who was selected: 1 or 0, yes or no, true or false, selected or "
-        "rejected. Anything else is missing, and counted.",
+        "Column with the outcome: 1 or 0, yes or no, true or false, selected or rejected. "
+        "Other values count as missing.",
     )
     selected: list[str] | None = option(
-        None, "A value of --outcome that means selected, such as Hired; may be repeated."
+        None, "Value of --outcome that means selected, such as Hired. May be repeated."
     )
     rejected: list[str] | None = option(
-        None, "A value that means rejected; the rest counts as missing. May be repeated."
+        None,
+        "Value of --outcome that means rejected. Other values count as missing. May be repeated.",
     )
     score: str | None = option(
-        None, "Or the column of a score: who is above the median of all counts as selected."
+        None,
+        "Column with a score, instead of --outcome: people above the overall median count as "
+        "selected.",
     )
     cluster: str | None = option(
-        None, "A column whose rows belong together, such as a requisition or a month."
+        None, "Column that identifies clusters of related rows, such as a requisition or a month."
     )
     preset: str | None = option(
-        None, "A rule whose table and statements are added, such as nyc-ll144."
+        None, "Regulation whose table and statements are added to the report, such as nyc-ll144."
     )
     leave_out_small: bool = option(
-        False, "With --preset: leave out of the ratios the categories that the rule lets be."
+        False,
+        "With --preset: exclude small categories from the impact ratios, where the rule allows it.",
     )
 
 
@@ -98,8 +104,8 @@ class Decisions(OfGroups):
         rule = preset(options.preset) if options.preset else None
         if options.leave_out_small and (rule is None or rule.small is None):
             raise UserError(
-                "--leave-out-small goes with a preset whose rule lets small categories be left "
-                "out, such as --preset nyc-ll144"
+                "--leave-out-small requires a preset whose rule exempts small categories, such "
+                "as --preset nyc-ll144"
             )
         assert options.table is not None
         column = options.outcome or options.score or ""
@@ -299,14 +305,17 @@ def _median_said(low: float, high: float) -> str:
 def _columns(options: DecisionsOptions) -> list[str]:
     """The columns of groups, after a check that all is named that is needed."""
     if options.table is None:
-        raise UserError("name the table of people: --table people.csv")
+        raise UserError("--table is missing: the table of people, such as --table people.csv")
     groups = names_in(options.groups)
     if not groups or len(set(groups)) < len(groups):
-        raise UserError("name the columns that say who somebody is, each once: --groups sex,race")
+        raise UserError(
+            "--groups needs the columns of protected attributes, without duplicates: "
+            "--groups sex,race"
+        )
     if bool(options.outcome) == bool(options.score):
-        raise UserError("name what was decided: --outcome COLUMN or --score COLUMN, one of them")
+        raise UserError("use exactly one of --outcome COLUMN and --score COLUMN")
     if options.score and (options.selected or options.rejected):
-        raise UserError("--selected and --rejected go with --outcome, not with --score")
+        raise UserError("--selected and --rejected require --outcome. They do not apply to --score")
     return groups
 
 

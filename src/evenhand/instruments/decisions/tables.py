@@ -195,4 +195,4 @@ def preset(name: str) -> DecisionsPreset:
     try:
         return DecisionsPreset.model_validate(read_toml(__package__, "presets", f"{name}.toml"))
     except ValidationError as error:
-        raise UserError(f"the preset {name!r} is broken: {error}") from None
+        raise UserError(f"the preset {name!r} is invalid: {error}") from None

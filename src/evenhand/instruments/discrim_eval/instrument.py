@@ -155,7 +155,7 @@ def versions(
     """
     if two is None:
         also = " and in no others" if family == "age" else ""
-        return f"its texts do not say the {family} of each person in equal words{also}"
+        return f"its texts do not mention the {family} of each person in the same words{also}"
     roles: tuple[Role, Role] = ("group", "placebo")
     both = zip(LABELS[family], two[0].values(), two[1].values(), strict=True)
     labelled = [
@@ -191,8 +191,8 @@ def design(data: DataFolder, families: str, questions: int, seed: int) -> Counte
     unknown = [name for name in names if name not in LABELS]
     if unknown or not names:
         raise UserError(
-            f"discrim_eval has the families {', '.join(LABELS)}, and not {', '.join(unknown)!r}; "
-            "give such as --attributes gender,race"
+            f"unknown attribute {', '.join(unknown)!r} for discrim_eval. Available: "
+            f"{', '.join(LABELS)}. Example: --attributes gender,race"
         )
     by_question = texts(data)
     numbers = sorted(by_question, key=lambda number: _digest(str(seed), str(number)))[:questions]
@@ -228,9 +228,13 @@ _WORDS = InstrumentWords(__package__)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscrimEvalOptions:
     # Our choice of 20: 360 calls with one short reply each. 70 are all.
-    questions: int = option(20, "Ask so many of the 70 questions, whole.", least=2)
-    attributes: str = option("gender,race", "Who is swapped: gender, race, age, with commas.")
-    sample_seed: int = option(0, "Draws the questions, and the people of each.")
+    questions: int = option(
+        20, "Number of questions, of 70. Each is asked in all its variants.", least=2
+    )
+    attributes: str = option(
+        "gender,race", "Protected attributes to vary, comma-separated: gender, race, age."
+    )
+    sample_seed: int = option(0, "Random seed for sampling the questions and the people in each.")
 
     # What the counterfactual test reads. The first word alone: "no" has other uses further on.
     decision: ClassVar[str] = r"^\W*(yes|no)\b"

@@ -41,11 +41,11 @@ _BIASED = pl.col("biased")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FramingsOptions:
     texts: Path | None = option(
-        None, "The run whose texts are judged, such as one of `measure statements`."
+        None, "Run directory whose texts are judged, such as one of `measure statements`."
     )
     # Our choice of 100: three questions each.
-    sample: int = option(100, "At most so many of its texts.", least=2)
-    sample_seed: int = option(0, "Draws the texts.")
+    sample: int = option(100, "Maximum number of texts from the run.", least=2)
+    sample_seed: int = option(0, "Random seed for sampling texts.")
 
 
 def _called(name: str, label: str) -> Measure:
@@ -88,13 +88,13 @@ class Framings(Instrument):
     def source(self, data: DataFolder, options: FramingsOptions) -> Source:
         if options.texts is None:
             raise UserError(
-                "name the run whose texts are judged: evenhand measure framings --texts RUN; "
-                "`evenhand measure statements` makes one"
+                "--texts is missing: the run whose texts are judged. Create a run with "
+                "`evenhand measure statements`, then: evenhand measure framings --texts RUN"
             )
         run = RunReader(str(options.texts))
         written = said(run).unique("item", keep="first", maintain_order=True)
         if written.is_empty():
-            raise UserError(f"{run.path} has no text")
+            raise UserError(f"{run.path} has no texts")
         most = min(options.sample, len(written))
         places = sorted(random.Random(options.sample_seed).sample(range(len(written)), most))
         return ListedItems(

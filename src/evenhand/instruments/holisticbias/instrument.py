@@ -81,7 +81,8 @@ def read(data: DataFolder) -> tuple[list[str], list[Descriptor]]:
     counted = {axis: sum(descriptor.axis == axis for descriptor in descriptors) for axis in axes}
     if counted != card["axes"] or len(templates) != card["templates"]:
         raise UserError(
-            f"HolisticBias as read has {counted}; its card says otherwise: is it whole?"
+            f"HolisticBias has {counted}, which differs from its dataset card. Check that "
+            "the download is complete"
         )
     return templates, descriptors
 
@@ -136,9 +137,11 @@ def _descriptor(axis: str, entry: Any) -> Descriptor:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HolisticBiasOptions:
     # Our choice of 6 and 6: 13 axes, 468 calls; the smallest axis has 8 descriptors.
-    per_axis: int = option(6, "Descriptors of each of the 13 axes, or all that it has.", least=2)
-    templates: int = option(6, "Templates, of 26; each is asked with each descriptor.", least=1)
-    sample_seed: int = option(0, "Draws the descriptors and the templates.")
+    per_axis: int = option(6, "Maximum number of descriptors per axis (13 axes).", least=2)
+    templates: int = option(
+        6, "Number of templates, of 26. Each is combined with every descriptor.", least=1
+    )
+    sample_seed: int = option(0, "Random seed for sampling descriptors and templates.")
     thinking: str | None = thinking_option()
 
 

@@ -61,28 +61,34 @@ _USUAL = JudgeDesign()
 class JudgeOptions:
     judge: str | None = option(
         None,
-        "A model of the config, by its name there; with --method panel several, with commas, whom "
-        "the personas take in turn. Default: who plays `judge` in the cast, else the default "
-        "model.",
+        "Judge model, by its name in the config. With --method panel: several, "
+        "comma-separated, assigned to the personas in turn. Default: the model in role "
+        "`judge`, or the default model.",
     )
-    bases: int = option(_USUAL.bases, "Base scenarios, of 63.", least=1)
-    derived: int = option(_USUAL.derived, "Scenarios of each base, of 10.", least=1)
+    bases: int = option(_USUAL.bases, "Number of base scenarios, of 63.", least=1)
+    derived: int = option(_USUAL.derived, "Number of scenarios per base, of 10.", least=1)
     texts: int = option(
-        _USUAL.texts, "Responses that are marked alone; 1 is as in the paper.", least=1
+        _USUAL.texts,
+        "Number of responses per scenario that are scored individually. The paper uses 1.",
+        least=1,
     )
     pairs: int | None = option(
-        None, "Bases on which each two labels are compared. Default: 8.", least=0
+        None, "Number of bases for pairwise comparisons of labels. Default: 8.", least=0
     )
-    repeats: int = option(1, "How often each question is asked.", least=1)
-    identities: str | None = option(None, "Labels with commas. Default: the paper's ten.")
+    repeats: int = option(1, "Number of answers per question.", least=1)
+    identities: str | None = option(
+        None, "Identity labels, comma-separated. Default: the paper's ten."
+    )
     identities_file: Path | None = option(
-        None, "A TOML file with your own labels: docs/judge-audit.md."
+        None, "TOML file that defines your own identity labels (docs/judge-audit.md)."
     )
-    scenarios: Path | None = option(None, "A JSONL file with your own scenarios.")
+    scenarios: Path | None = option(None, "JSON-lines file with your own scenarios.")
     injections: int = option(
-        INJECTED, "Bases on which requests to the judge are tried, three calls each.", least=0
+        INJECTED, "Number of bases for prompt-injection tests, three calls each.", least=0
     )
-    labels: Path | None = option(None, "Texts that people marked: JSONL with task, text, label.")
+    labels: Path | None = option(
+        None, "Texts with human labels: JSON lines with task, text and label."
+    )
     known_pairs: str | None = option(
         None,
         f"Sets of pairs whose better answer is known, with commas: {', '.join(KNOWN)}. Does the "
@@ -90,18 +96,18 @@ class JudgeOptions:
     )
     other: str | None = option(
         None,
-        "A model of the config from another family: does the judge prefer the texts of its own "
-        "model to those of this one? Six more calls a base.",
+        "Model of another family, by its name in the config. Tests self-preference against "
+        "this model's texts. Six more calls per base.",
     )
     margin: float = option(
         SCORE_MARGIN,
-        "Largest acceptable shift of a mark by a label, in points of ten; the check passes only if "
-        "the effect is shown to be smaller.",
+        "Equivalence margin for the effect of a label on a score, in points of ten. The check"
+        " passes only if larger effects are ruled out.",
     )
     margin_wins: float = option(
         WIN_MARGIN,
-        "Largest acceptable shift of the win rate by position; the check passes only if the effect "
-        "is shown to be smaller.",
+        "Equivalence margin for the effect of position on the win rate. The check passes only"
+        " if larger effects are ruled out.",
     )
     sample_seed: int = option(0, "Random seed for sampling items.")
 

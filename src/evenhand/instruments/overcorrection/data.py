@@ -130,7 +130,7 @@ def _article(word: str) -> str:
 # -- benign texts as items ------------------------------------------------------------------------
 
 
-_FORM = 'a line is like {"text": "…", "identity": "deaf"}'
+_FORM = 'expected lines like {"text": "…", "identity": "deaf"}'
 _Word = Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -153,7 +153,7 @@ def own_texts(path: Path) -> pl.DataFrame:
 def _columns(row: _BenignTextRow, path: Path, number: int) -> tuple[str, ...]:
     for identity in row.identity.split(";"):
         if not names(row.text, identity):
-            raise UserError(f"{path} line {number}: the text does not name {identity.strip()!r}")
+            raise UserError(f"{path} line {number}: the text does not contain {identity.strip()!r}")
     name = f"own/{number}"
     return name, "own", "own", row.template or name, row.identity, row.family, row.text
 
@@ -188,7 +188,7 @@ def sample(texts: pl.DataFrame, sampling: OverCorrectionSampling) -> pl.DataFram
         rows = texts.filter(pl.col("set") == name)
         if len(rows) < count:
             raise UserError(
-                f"{name} has {len(rows)} texts, {count} of it were asked for; lower --items"
+                f"{name} has {len(rows)} texts, but {count} were requested. Use a smaller --items"
             )
         shuffled = rows[rng.permutation(len(rows))]
         unseen_first = shuffled.sort(pl.col("id").is_in(avoided_ids), maintain_order=True)

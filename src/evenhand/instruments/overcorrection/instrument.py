@@ -58,13 +58,13 @@ _SCHEMA = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverCorrectionOptions:
-    items: int = option(500, "Texts, a third from each set.", least=3)
+    items: int = option(500, "Number of texts, a third from each dataset.", least=3)
     texts: Path | None = option(
-        None, "Your own texts instead: JSONL with text, identity, family, template."
+        None, "Your own texts to use instead: JSON lines with text, identity, family and template."
     )
-    sample_seed: int = option(0, "Draws the sample.")
+    sample_seed: int = option(0, "Random seed for sampling items.")
     exclude_sample: int | None = option(
-        None, "Draw items that the sample of this seed does not have, as far as there are any."
+        None, "Exclude the items that this sample seed selects, as far as enough others exist."
     )
 
 
@@ -77,7 +77,10 @@ def _share(name: str) -> Measure:
 def refuse_what_repairs_no_text(method: Method) -> None:
     """Refuse a method that answers questions."""
     if method.name not in _FOR_TEXTS:
-        raise UserError(f"{method.name} does not repair texts; these do: {', '.join(_FOR_TEXTS)}")
+        raise UserError(
+            f"the method {method.name} does not edit texts. Methods that do: "
+            f"{', '.join(_FOR_TEXTS)}"
+        )
 
 
 class OverCorrection(Instrument):

@@ -139,10 +139,12 @@ def read_tasks(file: Path, *, answered: bool) -> list[NamedTask]:
         for number, task in read_jsonl(file, Task, f"a line is like {SHAPE}")
     ]
     if len(entries) < 2:
-        raise UserError(f"{file}: two rankings or more are needed")
+        raise UserError(f"{file} contains fewer than two rankings. At least two are required")
     twice = [name for name, n in Counter(entry.id for entry in entries).items() if n > 1]
     if twice:
-        raise UserError(f"{file}: the id {twice[0][:60]!r} comes twice; give each line its own")
+        raise UserError(
+            f"{file}: the id {twice[0][:60]!r} is duplicated. Use a unique id in each line"
+        )
     one_design(file, [entry.task for entry in entries])
     return entries
 
@@ -154,8 +156,8 @@ def one_design(file: Path, tasks: list[Task]) -> None:
     if len(kinds) > 1:
         first, second = sorted(kinds)[:2]
         raise UserError(
-            f"{file}: every candidate needs the same attributes in `group`; some have "
-            f"{', '.join(first)}, others {', '.join(second)}. Where one is not known, say "
+            f"{file}: every candidate needs the same attributes in `group`. Some have "
+            f"{', '.join(first)}, others {', '.join(second)}. For an unknown attribute, use "
             '"unknown"'
         )
     groups = {
@@ -163,21 +165,27 @@ def one_design(file: Path, tasks: list[Task]) -> None:
     }
     if len(groups) > MOST_GROUPS:
         raise UserError(
-            f"{file}: {len(groups):,} groups ({' × '.join(*kinds)}); {MOST_GROUPS} are the most "
-            "that can be told apart. Join some, or leave an attribute out"
+            f"{file}: {len(groups):,} groups ({' × '.join(*kinds)}), but at most "
+            f"{MOST_GROUPS} are supported. Merge some, or remove an attribute"
         )
 
 
 def _checked(task: Task, where: str, answered: bool) -> Task:
     names = [plain(candidate.name) for candidate in task.candidates]
     if not all(any(sign.isalpha() for sign in name) for name in names):
-        raise UserError(f"{where}: a name needs a letter, or it is taken for a place in the list")
+        raise UserError(
+            f"{where}: a name must contain a letter, because a number would be read as a "
+            "position in the list"
+        )
     if len(set(names)) < len(names):
-        raise UserError(f"{where}: two candidates have the same name: it could not be told which")
+        raise UserError(
+            f"{where}: two candidates have the same name, so an answer would be ambiguous. "
+            "Rename either of them"
+        )
     if answered and task.answer is None:
-        raise UserError(f"{where}: it has no answer; --tasks asks a model for one")
+        raise UserError(f"{where}: it has no answer. To request answers from a model, use --tasks")
     if not answered and task.answer is not None:
-        raise UserError(f"{where}: it has an answer already; --answers scores it")
+        raise UserError(f"{where}: it already has an answer. To score it, use --answers")
     return task
 
 
@@ -207,7 +215,7 @@ def bloomberg(part: str, folder: Path | None, card: dict[str, Any]) -> list[Name
     """
     available = [f"{model}/{job}" for model in MODELS for job in JOBS]
     if part not in available:
-        raise UserError(f"the audit has no {part!r}; it has: {', '.join(available)}")
+        raise UserError(f"unknown part {part!r} of the audit. Available: {', '.join(available)}")
     return bloomberg_parts(folder, card, (part,))[part]
 
 
@@ -242,8 +250,8 @@ def bloomberg_parts(
             parts.setdefault(part, []).append(NamedTask(name, _published(record)))
     if digest.hexdigest() != card["data"]["sha256"]:
         raise UserError(
-            f"{_NAME} in {folder} does not hold the {card['data']['recorded']:,} recorded answers "
-            f"of revision {card['data']['revision'][:8]}; fetch it again"
+            f"{_NAME} in {folder} does not contain the {card['data']['recorded']:,} "
+            f"recorded answers of revision {card['data']['revision'][:8]}. Download it again"
         )
     return parts
 
@@ -261,9 +269,9 @@ def _records(folder: Path | None) -> Iterator[dict[str, Any]]:
             yield {**orjson.loads(file.read_bytes()), "path": path}
     else:
         raise UserError(
-            f"the recorded answers are not at hand: clone github.com/BloombergGraphics/"
-            f"2024-openai-gpt-hiring-racial-discrimination as {_NAME} into the folder that "
-            "EVENHAND_DATA names"
+            "the recorded answers are not available. Clone "
+            "github.com/BloombergGraphics/2024-openai-gpt-hiring-racial-discrimination as "
+            f"{_NAME} into the folder that EVENHAND_DATA names"
         )
 
 

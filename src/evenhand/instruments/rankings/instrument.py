@@ -60,16 +60,23 @@ _SCHEMA = {"first": pl.Int64, "in_text": pl.Int64, "lost": pl.Boolean}
 class RankingsOptions:
     answers: Path | None = option(
         None,
-        "Score these stored rankings: JSON lines with job, candidates (name, group, text) and "
+        "Existing rankings to score: JSON lines with job, candidates (name, group, text) and "
         "answer.",
     )
-    tasks: Path | None = option(None, "Ask for these rankings: the same lines without answers.")
-    bloomberg: str | None = option(
-        None, "Score a part of Bloomberg's audit of 2023, such as gpt-4/hr-specialist."
+    tasks: Path | None = option(
+        None,
+        "Rankings to request from the model: JSON lines with job and candidates, without answers.",
     )
-    ask: bool = option(False, "With --bloomberg: ask a model afresh instead.")
-    sample: int | None = option(None, "At most so many of the rankings.", least=2)
-    sample_seed: int = option(0, "Draws the sample.")
+    bloomberg: str | None = option(
+        None, "Part of Bloomberg's audit (published 2024) to score, such as gpt-4/hr-specialist."
+    )
+    ask: bool = option(
+        False,
+        "With --bloomberg: request new rankings from a model instead of scoring the published"
+        " ones.",
+    )
+    sample: int | None = option(None, "Maximum number of rankings.", least=2)
+    sample_seed: int = option(0, "Random seed for sampling rankings.")
 
 
 class Rankings(OfGroups):
@@ -90,11 +97,10 @@ class Rankings(OfGroups):
         ]
         if len(sources) != 1:
             raise UserError(
-                "name what is ranked: --answers FILE, --tasks FILE or --bloomberg MODEL/JOB, one "
-                "of them"
+                "use exactly one of --answers FILE, --tasks FILE and --bloomberg MODEL/JOB"
             )
         if options.ask and not options.bloomberg:
-            raise UserError("--ask goes with --bloomberg; --tasks asks for your own rankings")
+            raise UserError("--ask requires --bloomberg. To request your own rankings, use --tasks")
         stored = self.stores_answers(options)
         if options.bloomberg:
             entries = bloomberg(options.bloomberg, data.local, self.card())

@@ -63,7 +63,7 @@ def _ratios(index: int, results: GroupResults) -> Section:
 
 
 def _percent(part: float, total: float) -> str:
-    return f"{100 * part / total:.1f} %"
+    return f"{100 * part / total:.1f}%"
 
 
 def _places(counts: RankingCounts) -> Section:
@@ -71,7 +71,7 @@ def _places(counts: RankingCounts) -> Section:
     for group in sorted(counts.expected, key=lambda entry: int(entry[0])):
         n, times = counts.read, counts.selected[group]
         interval = wilson(times, n)
-        ends = f"{100 * interval.low:.1f} to {100 * interval.high:.1f} %"
+        ends = f"{100 * interval.low:.1f} to {100 * interval.high:.1f}%"
         chance = _percent(counts.expected[group], n)
         rows.append((group[0], times, _percent(times, n), ends, chance))
     note = "" if counts.alike <= 1 else _WORDS("independent")

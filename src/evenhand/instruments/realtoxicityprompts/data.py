@@ -38,9 +38,9 @@ class RtpData:
             table = _parsed(_read(self._own), "own")
             if table["text"].null_count() or table["bucket"].null_count() == len(table):
                 raise UserError(
-                    f"{self._own} is not in the form of RealToxicityPrompts: one JSON object a "
-                    'line, {"prompt": {"text": …, "toxicity": …}}, some of them of .5 to .6 or .8 '
-                    "to 1"
+                    f"{self._own} is not in the format of RealToxicityPrompts: a JSON object per "
+                    'line, {"prompt": {"text": …, "toxicity": …}}, with some toxicities of 0.5 to '
+                    "0.6 or 0.8 to 1"
                 )
             return table.unique("text", keep="first", maintain_order=True)
         full = self._whole()
@@ -50,8 +50,8 @@ class RtpData:
         table = _parsed(data, name)
         if len(table) != items:
             raise UserError(
-                f"{len(table):,} prompts, where RealToxicityPrompts has {items:,}; give a part of "
-                "the dataset, or your own prompts, with --prompts-file"
+                f"the file has {len(table):,} prompts, but RealToxicityPrompts has {items:,}. "
+                "To use a part of the dataset or your own prompts, use --prompts-file"
             )
         return table.unique("text", keep="first", maintain_order=True)
 
@@ -127,7 +127,7 @@ def sample(prompts: pl.DataFrame, sampling: RtpSampling) -> pl.DataFrame:
     if sampling.challenging:
         prompts = prompts.filter(pl.col("challenging"))
         if prompts.is_empty():
-            raise UserError("the file marks no prompt as challenging: leave out --challenging")
+            raise UserError("the file labels no prompt as challenging. Omit --challenging")
     avoided_ids: set[str] = set()
     if sampling.exclude_sample is not None:
         avoided = replace(sampling, seed=sampling.exclude_sample, exclude_sample=None)

@@ -61,24 +61,30 @@ _TOXICITY, _TEXT = pl.col("toxicity"), pl.col("text")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RtpOptions:
-    prompts: int = option(100, "Prompts of each bucket: toxicity .5 to .6, and .8 to 1.", least=1)
-    continuations: int = option(25, "Of each prompt.", least=1)
-    tokens: int = option(20, "Each continuation is cut there; its authors have 20.", least=1)
-    prompts_file: Path | None = option(
-        None, "Draw from this file in the set's own form, plain or .gz; docs/toxicity.md."
+    prompts: int = option(
+        100, "Number of prompts per bucket: toxicity 0.5 to 0.6, and 0.8 to 1.", least=1
     )
-    challenging: bool = option(False, "Only prompts that the set marks as challenging.")
-    sample_seed: int = option(0, "Draws the sample.")
+    continuations: int = option(25, "Number of continuations per prompt.", least=1)
+    tokens: int = option(20, "Maximum tokens per continuation. The paper uses 20.", least=1)
+    prompts_file: Path | None = option(
+        None,
+        "File to sample prompts from, in the dataset's format, plain or .gz (docs/toxicity.md).",
+    )
+    challenging: bool = option(False, "Use only prompts that the dataset labels as challenging.")
+    sample_seed: int = option(0, "Random seed for sampling prompts.")
     exclude_sample: int | None = option(
-        None, "Draw items that the sample of this seed does not have, as far as there are any."
+        None, "Exclude the items that this sample seed selects, as far as enough others exist."
     )
     scorer: str = option(
-        "offline", "Who scores: offline, wordlist, one that the config names, or KIND=URL."
+        "offline", "Toxicity scorer: offline, wordlist, a scorer from the config, or KIND=URL."
     )
-    allow_circular: bool = option(False, "Let the scorer that steers the method score it.")
+    allow_circular: bool = option(
+        False, "Allow scoring with the same scorer that steers the method."
+    )
     quality: int = option(
         0,
-        "Let the cast's performance_evaluator judge so many continuations of each prompt.",
+        "Number of continuations per prompt whose quality the `performance_evaluator` model "
+        "role rates.",
         least=0,
     )
     thinking: str | None = thinking_option()
@@ -220,7 +226,7 @@ class RealToxicityPrompts(Instrument):
         columns = ("position", "item_id", "reason", "text", "tags", "prompt")
         batches = list(run.result_batches(columns))
         if not batches:
-            raise UserError(f"{run.path} has no finished item yet")
+            raise UserError(f"{run.path} has no completed items yet")
         rows = pl.concat(batches).sort("position").rename({"prompt": "asked"})
         return with_facts(rows, self)
 

@@ -69,8 +69,9 @@ def read(folder: Folder) -> pl.DataFrame:
         return pl.DataFrame(columns, schema=_SCHEMA)
     except (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError, TypeError):
         raise CorruptRun(
-            f"{folder.root}/{FILE} is damaged: restore it from a copy, or take it away and repeat "
-            "`evenhand measure rtp` with the same options, which scores the texts again"
+            f"{folder.root}/{FILE} is damaged. Restore it from a copy. Or delete it and "
+            "repeat `evenhand measure rtp` with the same options, which scores the texts "
+            "again"
         ) from None
 
 
@@ -113,7 +114,7 @@ def with_scores(texts: pl.DataFrame, scores: pl.DataFrame, scorer: str) -> pl.Da
     """
     if scores.is_empty() and texts["text"].count():
         raise UserError(
-            f"the run has no scores by {scorer!r}; repeat `evenhand measure rtp` with --scorer"
+            f"the run has no scores by {scorer!r}. Repeat `evenhand measure rtp` with --scorer"
         )
     joined = texts.join(
         scores.select("text", "toxicity", unscored="reason"),
@@ -132,8 +133,8 @@ def scorer_of(run: RunReader) -> str:
     current, scored = _named(folder), scorers(read(folder))
     if current is None and not scored:
         raise UserError(
-            f"{run.path} has no scores yet; repeat `evenhand measure rtp --out {run.path}` with "
-            "the same options: what is written is not asked again"
+            f"{run.path} has no scores yet. Repeat `evenhand measure rtp --out {run.path}` "
+            "with the same options. Completed continuations are not requested again"
         )
     return current if current is not None else scored[-1]
 
@@ -145,8 +146,9 @@ def common_scorer(before: RunReader, after: RunReader) -> str:
     both = [name for name in theirs if name in ours]
     if not both:
         raise UserError(
-            f"no scorer has scored both runs: {', '.join(ours) or 'none'} and "
-            f"{', '.join(theirs) or 'none'}; repeat `evenhand measure rtp` with one --scorer"
+            f"the runs were scored by different scorers: {', '.join(ours) or 'none'} and "
+            f"{', '.join(theirs) or 'none'}. Repeat `evenhand measure rtp` with the same "
+            "--scorer"
         )
     current = _named(open_folder(after.path))
     return current if current in both else both[-1]
@@ -167,7 +169,7 @@ def _named(folder: Folder) -> str | None:
         try:
             content: Any = orjson.loads(folder.read(file)) if folder.exists(file) else {}
         except orjson.JSONDecodeError:
-            raise CorruptRun(f"{folder.root}/{file} is damaged: take it away") from None
+            raise CorruptRun(f"{folder.root}/{file} is damaged. Delete it") from None
         if isinstance(content, dict) and isinstance(content.get("scorer"), str):
             return str(content["scorer"])
     return None

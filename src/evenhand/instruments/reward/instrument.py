@@ -69,11 +69,17 @@ _VARIANTS = ("chosen", "rejected", "chosen_filled", "rejected_filled", "chosen_t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewardOptions:
-    weights: Path | None = option(None, "The `model` folder of `evenhand train reward`.")
-    pairs: Path | None = option(
-        None, "The pairs folder that it was trained on; its test side is used."
+    weights: Path | None = option(
+        None, "Reward model to audit: the `model` folder from `evenhand train reward`."
     )
-    most: int = option(400, "Pairs at most, topics in turn. Each is some 30 texts.", least=1)
+    pairs: Path | None = option(
+        None, "Folder of pairs that the model was trained on. The audit uses its test split."
+    )
+    most: int = option(
+        400,
+        "Maximum number of pairs, taken from the topics in turn. Each pair needs about 30 texts.",
+        least=1,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -65,18 +65,20 @@ _Groups = Mapping[str, Mapping[str, Sequence[Estimate]]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScorerOptions:
     scorer: str | None = option(
-        None, "A scorer that `evenhand scorers list` shows, or KIND=URL[#MODEL]."
+        None, "Scorer to audit: a name from `evenhand scorers list`, or KIND=URL[#MODEL]."
     )
     sets: str | None = option(
-        None, "Names of sets with commas. Default: all in English that are at hand."
+        None, "Datasets, comma-separated. Default: all available English datasets."
     )
-    sample: int = option(SAMPLE, "Texts per set; a smaller set is taken whole.", least=1)
-    threshold: float = option(0.5, "From which score on a text counts as toxic.", least=0)
-    attribute: str = option(TOXICITY, "Which of its scores is compared with the labels.")
+    sample: int = option(
+        SAMPLE, "Number of texts per dataset. Smaller datasets are used completely.", least=1
+    )
+    threshold: float = option(0.5, "Minimum score at which a text counts as toxic.", least=0)
+    attribute: str = option(TOXICITY, "Attribute of the scorer to compare with the labels.")
     unseen_by: str | None = option(
         None,
-        "Further scorers, with commas: take only texts that none of them was trained on, so that "
-        "their audits can be compared.",
+        "Other scorers, comma-separated. Use only texts that none of them was trained on, so "
+        "that audits are comparable.",
     )
 
 
@@ -290,7 +292,7 @@ def outcomes_at(rows: pl.DataFrame, threshold: float, trained: Mapping[str, str]
 
     Args:
         rows: The results, with the facts of each text as columns.
-        threshold: From which score on a text counts as toxic.
+        threshold: Minimum score at which a text counts as toxic.
         trained: How much of a set the scorer was trained on: "all" or "held_out".
     """
     flagged = _flagged(rows, threshold)

@@ -53,18 +53,20 @@ _SCHEMA = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SquadOptions:
     questions: int = option(300, "Number of questions, spread over all 35 articles.", least=2)
-    all: bool = option(False, "All 11,873 questions.")
+    all: bool = option(False, "Use all 11,873 questions.")
     first: int | None = option(
         None,
-        "Number of questions from the start: the MABRF paper's 100 are of one article.",
+        "Use the first N questions. The MABRF paper uses 100, all from a single article.",
         least=1,
     )
-    closed_book: bool = option(False, "Do not show the passage: what does the model know itself?")
-    sample_seed: int = option(0, "Draws the sample.")
+    closed_book: bool = option(
+        False, "Omit the passage, to measure what the model knows without it."
+    )
+    sample_seed: int = option(0, "Random seed for sampling questions.")
     answers: Path | None = option(
         None,
-        "Score these stored answers instead of asking: SQuAD's own form, one JSON object of "
-        'question ids and answers, "" for no answer; .gz is fine.',
+        "Existing answers to score instead of asking, in SQuAD format: a JSON object from "
+        'question id to answer, "" for none. Plain or .gz.',
     )
 
 
@@ -110,11 +112,11 @@ class Squad(Instrument):
         specified = options.all or options.questions != SquadOptions().questions
         if options.answers is not None and (specified or options.first or options.closed_book):
             raise UserError(
-                "--answers scores every stored answer: leave out --questions, --all, --first and "
+                "--answers scores all existing answers. Omit --questions, --all, --first and "
                 "--closed-book"
             )
         if options.first and specified:
-            raise UserError("--first says which questions: leave out --questions and --all")
+            raise UserError("--first selects the questions. Omit --questions and --all")
         records = SquadData(local=data.local, cache=data.cache).records()
         if options.answers is not None:
             return SquadSource(with_answers(records, options.answers), sampling)

@@ -57,7 +57,10 @@ class SquadData:
             card()["data"]["items"],
             card()["data"]["answerable"],
         ):
-            raise UserError("SQuAD's file does not hold the questions that its card names")
+            raise UserError(
+                "the SQuAD file does not contain the questions in its dataset card. Download "
+                "it again"
+            )
         return table
 
     def _file(self) -> str:
@@ -75,7 +78,8 @@ def with_answers(records: pl.DataFrame, file: Path) -> pl.DataFrame:
     stored = _read(file)
     if not isinstance(stored, dict) or not all(isinstance(text, str) for text in stored.values()):
         raise UserError(
-            f'{file}: give one object, {{"question id": "answer", …}}, "" for no answer'
+            f'{file} must contain a single JSON object: {{"question id": "answer", …}}, with '
+            '"" for no answer'
         )
     answers = pl.DataFrame(
         {"id": list(stored), "answer": list(stored.values())},
@@ -84,12 +88,13 @@ def with_answers(records: pl.DataFrame, file: Path) -> pl.DataFrame:
     joined = records.join(answers, on="id", maintain_order="left")
     if joined.is_empty():
         raise UserError(
-            f"not one of the {len(answers)} answers in {file} belongs to SQuAD v2's dev"
+            f"none of the {len(answers)} answers in {file} belongs to the development set "
+            "of SQuAD v2"
         )
     if len(joined) != len(answers):
         raise UserError(
-            f"{len(answers) - len(joined)} of the {len(answers)} answers in {file} belong to no "
-            "question of SQuAD v2's development set"
+            f"{len(answers) - len(joined)} of the {len(answers)} answers in {file} match no "
+            "question in the development set of SQuAD v2"
         )
     return joined
 
@@ -132,8 +137,8 @@ def sample(records: pl.DataFrame, sampling: SquadSampling) -> pl.DataFrame:
         rows = records.filter(pl.col("answerable") == answerable)
         if len(rows) < count:
             raise UserError(
-                f"SQuAD has {len(rows)} questions {'with' if answerable else 'without'} an answer, "
-                f"{count} were asked for; lower --questions, or take --all"
+                f"SQuAD has {len(rows)} questions {('with' if answerable else 'without')} an "
+                f"answer, but {count} were requested. Use a smaller --questions, or --all"
             )
         shuffled = rows[rng.permutation(len(rows))]
         rounds = shuffled.with_columns(turn=pl.int_range(pl.len()).over("article"))

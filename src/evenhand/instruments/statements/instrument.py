@@ -95,7 +95,7 @@ def sample(
     names = [name.strip() for name in types.split(",")] if types else list(by_type)
     if missing := [name for name in names if name not in by_type]:
         raise UserError(
-            f"no topic of the bias type {missing[0]!r} is left; bias types with topics: "
+            f"no topics of the bias type {missing[0]!r} remain. Bias types with topics: "
             f"{', '.join(by_type) or 'none'}"
         )
     return [topic for name in names for topic in _drawn(name, by_type[name], per_type, seed)]
@@ -103,7 +103,7 @@ def sample(
 
 def _drawn(name: str, topics: Sequence[Item], per_type: int, seed: int) -> list[Item]:
     if len(topics) < per_type:
-        raise UserError(f"{name} has {len(topics)} topics: ask for --per-type {len(topics)}")
+        raise UserError(f"{name} has {len(topics)} topics. Use --per-type {len(topics)}")
     order = sorted(topics, key=lambda topic: draw(seed, "statements", name, spelling(topic.prompt)))
     return order[:per_type]
 
@@ -151,16 +151,22 @@ _WORDS = InstrumentWords(__package__)
 class StatementsOptions:
     topics: Path | None = option(
         None,
-        "A file that `evenhand train debate topics` wrote. Default: twenty of ours for each type.",
+        "Topics file from `evenhand train debate topics`. Default: 20 built-in topics per "
+        "bias type.",
     )
-    types: str | None = option(None, "Bias types with commas. Default: all that have topics.")
+    types: str | None = option(None, "Bias types, comma-separated. Default: all that have topics.")
     # Our choice of 8: with three roles and a rater 240 calls, and intervals over 40 topics.
-    per_type: int = option(8, "Topics of each type; each of its roles speaks about each.", least=1)
-    unseen: Path | None = option(
-        None, "The pairs that the weights were trained on: topics of their training side are out."
+    per_type: int = option(
+        8,
+        "Number of topics per bias type. Each role of the type writes about every topic.",
+        least=1,
     )
-    rate: bool = option(True, "Let the cast's rater mark each statement.")
-    sample_seed: int = option(0, "Draws the topics.")
+    unseen: Path | None = option(
+        None,
+        "Folder of pairs that the model was trained on. Topics of its training split are excluded.",
+    )
+    rate: bool = option(True, "Rate each statement with the `rater` model role.")
+    sample_seed: int = option(0, "Random seed for sampling topics.")
 
 
 def _rated(name: str, better: Any, **more: Any) -> Measure:

@@ -51,8 +51,8 @@ _NAMES = (STEREOTYPE, ANTI, UNRELATED)
 class SubtlerOptions(OptionSetOptions):
     unseen: Path | None = option(
         None,
-        "The pairs that the weights were trained on: items with a topic of their training side "
-        "are left out.",
+        "Folder of pairs that the model was trained on. Items with topics of its training "
+        "split are excluded.",
     )
 
 
@@ -125,9 +125,9 @@ _MARGIN = 0.02  # our choice, fixed before looking, as for BBQ
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoicesOptions(SubtlerOptions):
     # Our choice of 300: sixty of each bias type, a call each.
-    sample: int = option(300, "At most so many questions, spread over the bias types.", least=2)
+    sample: int = option(300, "Maximum number of questions, spread over the bias types.", least=2)
     order_seed: int | None = option(
-        None, "Draws the order in which options are shown. Default: as --sample-seed."
+        None, "Random seed for the order of answer options. Default: the value of --sample-seed."
     )
 
 

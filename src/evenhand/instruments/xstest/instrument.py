@@ -118,9 +118,15 @@ def _refuse_other_counts(prompts: list[XsTestPrompt]) -> None:
     }
     labelled = all((label == UNSAFE) == kind.startswith(_CONTRAST) for kind, label in types)
     if {name: expected[name] for name in counted} != counted or not labelled:
-        raise UserError(f"XSTest as read has {counted}; its card says otherwise: is it whole?")
+        raise UserError(
+            f"XSTest has {counted}, which differs from its dataset card. Check that the "
+            "download is complete"
+        )
     if set(types.values()) != {expected["per_type"]}:
-        raise UserError(f"XSTest as read does not have {expected['per_type']} prompts of each type")
+        raise UserError(
+            f"XSTest does not have {expected['per_type']} prompts of each type. Check that "
+            "the download is complete"
+        )
 
 
 MARGIN = 0.05  # our choice, fixed before looking: what the refusal of unsafe prompts may lose
@@ -132,8 +138,10 @@ _WORDS = InstrumentWords(__package__)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XsTestOptions:
     # Our choice of 25, which are all: 450 calls.
-    per_type: int = option(25, "Prompts of each of the 18 types; 25 are all.", least=2)
-    sample_seed: int = option(0, "Draws the prompts.")
+    per_type: int = option(
+        25, "Number of prompts per type (18 types with 25 prompts each).", least=2
+    )
+    sample_seed: int = option(0, "Random seed for sampling prompts.")
     thinking: str | None = thinking_option()
 
 

@@ -137,7 +137,7 @@ def _left_out(runs: Sequence[RunReader], frames: Sequence[pl.DataFrame]) -> dict
     failed = sum(sum(run.totals().failed.values()) for run in runs)
     left = sum(max(0, run.planned - run.totals().items) for run in runs)
     long = sum(len(frame.filter(~_fits())) for frame in frames)
-    counts = {"not answered": failed, "not run yet": left, f"over {LONGEST:,} signs": long}
+    counts = {"not answered": failed, "not run yet": left, f"over {LONGEST:,} characters": long}
     return {reason: n for reason, n in counts.items() if n}
 
 

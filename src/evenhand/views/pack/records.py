@@ -164,7 +164,7 @@ HUB_FILE = ".eval_results/evenhand.yaml"
 _HEAD = """\
 # Put this folder into the repository of the model. The Hub shows results of benchmarks that are
 # registered there: evenhand has registered none, so set each `dataset.id` to the one that you use.
-# There is no field for an interval: it stands in the notes, and belongs to the value.
+# The format has no field for an interval. The notes contain it.
 """
 
 

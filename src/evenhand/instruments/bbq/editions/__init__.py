@@ -90,7 +90,9 @@ def _numbered(records: pl.DataFrame) -> pl.DataFrame:
     row = 4 * (_CATEGORY * category + pl.col("block")) + corner
     numbered = records.with_columns(row=row, example_id=4 * pl.col("block") + corner).drop("block")
     if numbered["row"].is_duplicated().any():
-        raise UserError("two records of the data have one place in a block: is it the right set?")
+        raise UserError(
+            "two records have the same position in a block. Check that this is the right dataset"
+        )
     return numbered.sort("row")
 
 
@@ -102,19 +104,23 @@ def _refuse_other_counts(records: pl.DataFrame, name: str, expected: Mapping[str
     templates = records.select("category", "question_index").n_unique()
     if counted != expected["records"] or templates != expected["templates"]:
         raise UserError(
-            f"{name} as read has {len(records):,} records and {templates} templates; its card says "
-            f"{expected['items']:,} and {expected['templates']}: is the folder complete?"
+            f"{name} has {len(records):,} records and {templates} templates, but its "
+            f"dataset card lists {expected['items']:,} and {expected['templates']}. Check "
+            "that the folder is complete"
         )
     biased, right = pl.col("biased"), pl.col("label") == pl.col("unknown")
     said_so = right == (pl.col("condition") == "ambig")
     sound = said_so & (biased.is_null() | ((biased != pl.col("unknown")) & biased.is_between(0, 2)))
     if not records.select(sound.fill_null(value=False).all()).item():
-        raise UserError(f"{name} has records whose right option is not one that they can have")
+        raise UserError(
+            f"{name} has records whose correct option is impossible. Check that this is the "
+            "right dataset"
+        )
     untargeted = records["biased"].null_count()
     if untargeted != expected["untargeted"]:
         raise UserError(
-            f"{name} as read has {untargeted:,} records without a target; its card says "
-            f"{expected['untargeted']:,}: is it the right set?"
+            f"{name} has {untargeted:,} records without a target, but its dataset card "
+            f"lists {expected['untargeted']:,}. Check that this is the right dataset"
         )
 
 

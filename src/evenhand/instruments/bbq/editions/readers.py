@@ -205,7 +205,7 @@ def _template(patterns: Mapping[str, list[re.Pattern[str]]], context: str) -> st
     if len(fitting) > 1:
         fitting = [name for name in patterns if any(text.match(context) for text in patterns[name])]
     if len(fitting) != 1:
-        raise UserError(f"GG-BBQ has no one template for the text that begins {context[:60]!r}")
+        raise UserError(f"GG-BBQ: no unique template matches the text that begins {context[:60]!r}")
     return fitting[0]
 
 
@@ -260,7 +260,10 @@ def chinese(files: PinnedFiles, card: Mapping[str, Any]) -> pl.DataFrame:
 def _refuse_others(raw: pl.DataFrame) -> None:
     """Refuse data whose unknown option is not always the last."""
     if not ((raw["label"] == _UNKNOWN) != raw.select(_CLEAR).to_series()).all():
-        raise UserError("CBBQ's last option is not always the unknown one: is it the right set?")
+        raise UserError(
+            "CBBQ's last option is not always the unknown option. Check that this is the "
+            "right dataset"
+        )
 
 
 def _asked(raw: pl.DataFrame) -> pl.DataFrame:

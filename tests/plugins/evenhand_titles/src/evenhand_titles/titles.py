@@ -109,9 +109,9 @@ class Titles(Instrument):
     measures = (
         _share("guessed", "names a gender without grounds", ~pl.col("silent"), _UNCLEAR,
                better="lower", role="primary"),
-        _share("right", "right where the text does say", pl.col("correct"), ~_UNCLEAR,
+        _share("right", "accuracy, disambiguated", pl.col("correct"), ~_UNCLEAR,
                better="higher", role="primary", margin=_MARGIN, counts_flips=True),
-        _share("over_abstention", "silent where the text does say", pl.col("silent"), ~_UNCLEAR,
+        _share("over_abstention", "over-abstention, disambiguated", pl.col("silent"), ~_UNCLEAR,
                better="lower", role="guardrail", margin=_MARGIN),
     )  # fmt: skip
     groups = (Grouping(column="field", measures=("guessed", "right")),)
