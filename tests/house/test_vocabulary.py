@@ -22,7 +22,7 @@ RETIRED = {
     r"without grounds": "unsupported",
     r"unclear questions?\b": "ambiguous context",
     r"where the text does\b": "disambiguated context",
-    r"judge of support": "context-support classifier",
+    r"judge of (the )?support": "context-support classifier",
     r"\bbroken off\b": "cut off",
     r"\bgone on with\b": "resumed",
     r"\bwhoever\b": "who",

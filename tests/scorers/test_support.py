@@ -1,4 +1,4 @@
-"""The judge of support: what it reads in a context, worked by hand, and what it makes of it."""
+"""The context-support classifier: its features worked by hand, and its verdicts."""
 
 import asyncio
 import json

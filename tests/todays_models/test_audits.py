@@ -68,7 +68,7 @@ def url(stub: Stub) -> Iterator[str]:
 
 
 def test_every_audit_and_every_kind_of_scorer_that_asks_a_model_is_here() -> None:
-    """The reward model, the judge of support and stored decisions ask none."""
+    """The reward model, the context-support classifier and stored decisions ask none."""
     assert set(registry.names("audits")) == {"judge", "harm", "scorer", "reward"}
     kinds = {name: registry.load("scorers", name) for name in registry.names("scorers")}
     assert {n for n, kind in kinds.items() if issubclass(kind, ChatScorerKind)} == {

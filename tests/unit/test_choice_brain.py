@@ -1,4 +1,4 @@
-"""The judge of support in the place of the language model: StarDTox, detect first, best of n."""
+"""The context-support classifier instead of a language model: StarDTox, detect first, best of n."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""List scorers, score texts, audit the judge of support, and estimate a rate from few labels."""
+"""List scorers, score texts, audit the support classifier, estimate a rate from few labels."""
 
 import asyncio
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ async def scorers_score(scorer: Scorer | str, texts: Sequence[str]) -> Batched:
 
 
 async def scorers_audit_support(*, sample: int = 4, data: str | Path | None = None) -> Audit:
-    """Audit the judge of support on BBQ, on which it was not trained. No model is called.
+    """Audit the context-support classifier on BBQ, on which it was not trained. No model is called.
 
     Args:
         sample: Number of questions per template and condition; 0 for all.

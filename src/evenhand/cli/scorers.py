@@ -32,8 +32,10 @@ def audit_support(
     ] = 4,
     json: Json = False,
 ) -> None:
-    """Where the judge of support can be trusted: AUC on BBQ over templates and by category, and
-    what a bound lets pass. It was neither trained on BBQ nor chosen by it.
+    """Audit the context-support classifier on BBQ.
+
+    Reports its AUC over templates and by category, and what a threshold lets pass. It was neither
+    trained nor selected on BBQ.
 
     The audit needs BBQ, from a download or from the folder in EVENHAND_DATA. It makes no model
     calls.
@@ -41,7 +43,7 @@ def audit_support(
     Example: evenhand scorers audit-support --sample 1
     """
     data = configuration.data_folder()
-    with scoring_bar("judge of support") as advance:
+    with scoring_bar("context-support classifier") as advance:
         audited = audit_support_judge(data, sample, advance)
     print_finding(audited, json=json)
 

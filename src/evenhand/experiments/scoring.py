@@ -1,4 +1,4 @@
-"""Scorers as they are listed and asked, and the audit of the judge of support."""
+"""Scorers as they are listed and asked, and the audit of the context-support classifier."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -69,7 +69,7 @@ async def score_texts(config: Config, scorer: Scorer | str, texts: Sequence[str]
 def audit_support_judge(
     data: DataFolder, sample: int, on_batch: Callable[[int], None] | None = None
 ) -> Audit:
-    """Audit the judge of support on BBQ.
+    """Audit the context-support classifier on BBQ.
 
     Args:
         data: The folder of data sets.

@@ -268,7 +268,7 @@ RULE = Agent(
     load("shared/support"),
     Supported,
     kind="scorer",
-    cast_as="name a judge of support as `support` in the cast, such as SupportModel() in Python",
+    cast_as="name a context-support classifier as `support` in the cast, such as SupportModel()",
 )
 
 
@@ -285,7 +285,7 @@ async def supports(item: Item, ask: Ask) -> list[float]:
     scores = (await ask(RULE, claim=orjson.dumps(claim).decode())).support
     if len(scores) != len(options):
         mismatch = f"{len(scores)} numbers for {len(options)} options"
-        raise UnreadableReply("wrong_count", f"the judge of support gave {mismatch}")
+        raise UnreadableReply("wrong_count", f"the context-support classifier gave {mismatch}")
     if unknown is not None:
         scores = [*scores[:unknown], round(1 - max(scores, default=0.0), 4), *scores[unknown:]]
     return scores

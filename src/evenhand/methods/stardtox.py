@@ -233,7 +233,9 @@ class StarDTox:
     quality_above: float = 0.8  # paper III-D: "fluency above 0.8"; we hold all three to it
     support_above: float = 0.8  # our choice: the paper has a confidence of 0-100 and no threshold
     bias_brain: Literal["llm", "rule"] = "llm"  # paper III-B; of texts
-    choice_brain: ChoiceBrain = "llm"  # paper IV-A; "rule" is III-B's: the judge of support
+    choice_brain: ChoiceBrain = (
+        "llm"  # paper IV-A; "rule" is III-B's: the context-support classifier
+    )
     performance: bool = True  # paper IV-B: the ablation; never used on choices (IV-A)
     critique: Critique = "own"  # our choice: "empty" and "other" are controls
     keep: Keep = field(

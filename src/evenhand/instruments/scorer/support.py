@@ -1,4 +1,4 @@
-"""What is known of a judge of support, from questions of BBQ that it judged before.
+"""What is known of a context-support classifier, from questions of BBQ that it judged before.
 
 A claim is one option that names somebody: supported where it is BBQ's answer to a disambiguated
 question, not supported in all other cases. Options that say "not known" are judged by the others
@@ -99,7 +99,7 @@ def audit(name: str, facts: _Rows, scores: Sequence[float]) -> Audit:
     overall = rows[0]
     sections = (_section(rows), _bounds(claims))
     return Audit(
-        kind="judge of support",
+        kind="context-support classifier",
         title=name,
         facts=(f"{len(claims):,} claims of {claims['question'].n_unique():,} questions of BBQ",),
         checks=(_check(overall),),

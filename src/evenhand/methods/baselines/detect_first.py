@@ -36,7 +36,7 @@ class DetectFirst:
     calls_an_item: ClassVar[str] = "1 to 2"
 
     read: Read = "json"  # our choice: "logprob" asks for no words of the context
-    choice_brain: ChoiceBrain = "llm"  # our choice: "rule" is the judge of support
+    choice_brain: ChoiceBrain = "llm"  # our choice: "rule" is the context-support classifier
     support_above: float = 0.5  # our choice, of the rule: likelier than not
 
     def agents(self) -> tuple[Agent[Any], ...]:
