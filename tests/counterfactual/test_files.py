@@ -143,7 +143,7 @@ def test_a_table_without_prompts_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_plain_prompts_are_refused_with_how_to_mark_them(tmp_path: Path) -> None:
-    with raises_naming(UserError, "at least 2 are required", "--find"):
+    with raises_naming(UserError, "at least 2", "--find"):
         _designed(_prompts(tmp_path, "Hire John?", "Pay Mary?"))
 
 

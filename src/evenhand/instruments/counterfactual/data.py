@@ -216,7 +216,7 @@ def _of_table(file: Path, column: str) -> list[CounterfactualPrompt]:
     prompts = []
     for number, row in enumerate(table.iter_rows(named=True), start=1):
         if not row[column]:
-            raise UserError(f"{file}: row {number} is empty in the column {column!r}")
+            raise UserError(f"{file}: row {number} has no text in the column {column!r}")
         prompts.append(CounterfactualPrompt(id=row.get("id") or str(number), prompt=row[column],
                             task=row.get("task", "")))  # fmt: skip
     return prompts
