@@ -31,7 +31,7 @@ def test_a_long_table_is_on_the_papers_own_page_and_not_on_the_page_of_all() -> 
         "| Disability Status | 0.9 | 0.9 | 0.9 | 0.9 | 0.0 (0.0 to 1.0, no spread, n 4) |"
     )
     assert (overview.count(of_disability), own.count(of_disability)) == (0, 1)
-    assert "| Table 5 | Accuracy and BIAS by category | `table5` | run, `evenhand" in overview
+    assert "| Table 5 | Accuracy and BIAS by category | `table5` | run, `dev reproduce" in overview
 
 
 def test_a_difference_that_holds_for_several_tables_of_a_paper_is_stated_once() -> None:

@@ -514,7 +514,7 @@ def build_cast(
     """
     roles: dict[str, ChatModel] = {}
     # The word list plays a scorer that the cast gives to nobody. Not the offline model: that one
-    # reports, and who reports must not steer. The context-support classifier reports nothing: ours is used.
+    # reports, and who reports must not steer. The context-support classifier reports nothing.
     unnamed = [agent.role for agent in agents if agent.kind == "scorer"]
     stand_ins = {role: SUPPORT if role == SUPPORT else "wordlist" for role in unnamed}
     for role, name in {**stand_ins, **config.cast}.items():
