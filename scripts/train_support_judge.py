@@ -1,5 +1,5 @@
 # ruff: noqa: T201
-"""Train the context-support classifier that ships with the package, and print the figures of its card.
+"""Train the context-support classifier of the package, and print the figures of its card.
 
     python scripts/train_support_judge.py --data DATA --out FOLDER
 
