@@ -75,8 +75,8 @@ def _rankings(held: Path) -> dict[str, Chart]:
     ]
     by_group = ForestPanel(rows=ratios, axis="rate over the rate of all others", line=1)
     by_place = ForestPanel(rows=places, axis="share of first places, %", line=12.5)
-    said = "✗ shown to differ, ✓ the interval lies within 0.8 to 1.25, ? inconclusive."
-    chance = "Line: 12.5 %, which every place has by chance."
+    said = "✗ difference detected, ✓ the interval is within 0.8 to 1.25, ? inconclusive."
+    chance = "Line: 12.5%, the share of every place by chance."
     return {
         "rankings-groups": forest(
             "g", "Who GPT-3.5 ranks first: HR specialist", [by_group], [said]
@@ -106,12 +106,12 @@ def _swap(held: Path) -> dict[str, Chart]:
     ]
     panel = ForestPanel(rows=drawn, axis="decisions that differ, of 100", line=0, band=(-5, 5))
     said = (
-        "✗ shown, ✓ shown to be the same, ? too few to tell.",
-        "Grey band: too small to matter.",
+        "✗ detected, ✓ equivalent, ? inconclusive.",
+        "Gray band: too small to matter.",
     )
     return {
         "counterfactual-made-up": forest(
-            "s", "Would it be the same for somebody else?", [panel], said
+            "s", "Effect of the mentioned group", [panel], said
         )
     }
 
@@ -144,8 +144,8 @@ def _section(found: Report, name: str) -> tuple[tuple[object, ...], ...]:
 def _row(label: str, value: str, interval: str, state: State) -> ForestRow:
     """Read one row of a printed table."""
     low, high = (float(end) for end in re.findall(r"[-+]?[\d.]+", interval)[:2])
-    says = f"{value.removesuffix(' %')} ({interval.removesuffix(' %')})"
-    return ForestRow(label=label, value=float(value.removesuffix(" %")), low=low, high=high,
+    says = f"{value.rstrip(' %')} ({interval.rstrip(' %')})"
+    return ForestRow(label=label, value=float(value.rstrip(" %")), low=low, high=high,
                      state=state, says=says)  # fmt: skip
 
 

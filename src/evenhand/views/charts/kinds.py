@@ -75,7 +75,7 @@ def _side_by_side(
     panel = panel_of(
         instrument, [(name, estimate, measure) for name, estimate in estimates[:MOST_ROWS]]
     )
-    legend = legend_of([panel], "✗ a bias is shown (p ≤ 0.05, each run alone), ? it is not.")
+    legend = legend_of([panel], "✗ bias detected (p ≤ 0.05, each run alone), ? inconclusive.")
     title = f"{measure.label}{ARROWS[measure.better]}, run by run"
     yield forest(f"runs_{measure.name}", title, [panel], legend)
 

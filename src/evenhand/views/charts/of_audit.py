@@ -162,9 +162,9 @@ _STATES: dict[str, State] = {
 }  # fmt: skip
 _SIGNS: dict[State, str] = {"bad": "✗", "good": "✓", "open": "?", "plain": ""}
 _LEGEND = (
-    "✗ shown to shift the mark, ✓ shown to stay within the margin (±{:g}), ? neither is shown."
+    "✗ effect detected, ✓ within the margin (±{:g}), ? inconclusive."
 )
-_COLOURS = "Orange: marks go up, blue: they go down; the stronger, the larger."
+_COLOURS = "Orange: scores rise, blue: scores fall. A stronger color is a larger effect."
 _WRONG = {
     "false_positives": "Harmless texts called toxic ↓",
     "misses": "Hateful texts missed ↓",
@@ -259,7 +259,7 @@ def _identities(effects: Sequence[Effect]) -> Iterator[Chart]:
         line=0.0,
         band=(-margin, margin),
     )
-    legend = [_LEGEND.format(margin), "Grey band: the margin. n: base scenarios."]
+    legend = [_LEGEND.format(margin), "Gray band: the margin. n: base scenarios."]
     yield forest("identities", "What a label does to the mark, against no label", [panel], legend)
 
 
@@ -297,13 +297,13 @@ def _by_metric(more: Mapping[str, Any]) -> Iterator[Chart]:
     labels = list(dict.fromkeys(effect["label"] for effect in alone))
     lookup = {(effect["label"], effect["value"]): effect for effect in reversed(alone)}
     cells = [
-        _cell(label, "all marks" if metric == _COMBINED else metric, lookup.get((label, metric)))
+        _cell(label, "all scores" if metric == _COMBINED else metric, lookup.get((label, metric)))
         for label in labels
         for metric in metrics
     ]
     if len(metrics) > 1:
         legend = [_LEGEND.format(alone[0]["margin"]), _COLOURS]
-        yield heat("labels", "What each label does to each mark, in points", cells, legend)
+        yield heat("labels", "Effect of each label on each score, in points", cells, legend)
 
 
 def _cell(row: str, column: str, effect: Effect | None) -> Cell:

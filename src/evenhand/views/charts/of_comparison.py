@@ -43,7 +43,7 @@ def _changes(comparison: Comparison) -> Iterator[Chart]:
     if not panels:
         return
     lost = any(bounds_of(change) for changes in axes.values() for change, _ in changes)
-    band = "Grey band: within the margin that may be lost, or too small to matter."
+    band = "Gray band: the margin, or effects too small to matter."
     legend = [_SIGNS, band, *([DASHED] if lost else []), WAYS]
     yield forest("changes", "What changed: after minus before, with 95% CIs", panels, legend)
 

@@ -18,9 +18,9 @@ MOST_ROWS = 30  # our choice: what can be looked at; the tables have all
 ARROWS = {"lower": " ↓", "higher": " ↑", "zero": "", "fifty": "", "none": ""}
 WAYS = "↓ less is better, ↑ more is better."
 DASHED = "Dashed: what it could be if the missing answers were known."
-_BAND = "Grey band: too small to matter (±{:g})."
-_SIGNS = "✗ a bias is shown, ? it is not."
-_AFTER_HOLM = "✗ a bias is shown (p ≤ 0.05 after Holm over all groups), ? it is not."
+_BAND = "Gray band: too small to matter (±{:g})."
+_SIGNS = "✗ bias detected, ? inconclusive."
+_AFTER_HOLM = "✗ bias detected (Holm-adjusted p ≤ 0.05), ? inconclusive."
 
 
 def charts(report: Report) -> tuple[Chart, ...]:
