@@ -124,7 +124,7 @@ def test_a_missing_input_shows_what_it_should_hold(evenhand: Run) -> None:
 
 def test_a_wrong_method_or_setting_lists_the_right_ones(evenhand: Run) -> None:
     _says(evenhand("answer", "hi", "--method", "magic"), ", ".join(registry.names("methods")))
-    _says(evenhand("answer", "hi", "--set", "speed=9"), "it has: max_iterations", "harm_below")
+    _says(evenhand("answer", "hi", "--set", "speed=9"), "Available: max_iterations", "harm_below")
     _says(evenhand("answer", "hi", "--set", "max_iterations=many"), "--set max_iterations")
 
 

@@ -81,7 +81,7 @@ def test_a_command_that_measures_no_answers_does_not(
     assert "--system" not in evenhand(*command, "--help").stdout
 
 
-@pytest.mark.parametrize(("given", "why"), [("@none.txt", "cannot be read"), (" ", "no words")])
+@pytest.mark.parametrize(("given", "why"), [("@none.txt", "cannot be read"), (" ", "is empty")])
 def test_one_that_says_nothing_is_refused(
     prompts: Path, evenhand: Run, given: str, why: str
 ) -> None:

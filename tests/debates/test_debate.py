@@ -266,7 +266,7 @@ async def test_what_a_debater_says_cannot_leave_its_fence() -> None:
     "tags", [{}, {"bias_type": "age"}, {"roles": ROLES}, {"bias_type": "age", "roles": "a nun|"}]
 )
 async def test_an_item_without_roles_says_where_to_get_one(tags: dict[str, str]) -> None:
-    with raises_naming(UserError, "bias_type", "roles", "evenhand train debate topics"):
+    with raises_naming(UserError, "bias_type", "roles", "train debate topics"):
         await Stage({}).answer(Debate(), replace(TOPIC, tags=tags))
 
 

@@ -185,7 +185,7 @@ def test_a_debate_that_no_budget_could_end_is_refused_before_the_first_call(
 ) -> None:
     _few(tmp_path)
     asked = server.read().outcomes["said"]
-    ran = evenhand(*DEBATE[:4], "17", "--out", "run", EVENHAND_BASE_URL=server.url)
+    ran = evenhand(*DEBATE[:5], "17", "--out", "run", EVENHAND_BASE_URL=server.url)
     assert ran.returncode == 1
     assert_names(ran.stderr, "68 calls", 64, "[limits]")
     assert server.read().outcomes["said"] == asked

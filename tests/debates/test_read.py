@@ -112,7 +112,7 @@ async def test_a_run_of_something_else_is_refused(tmp_path: Path) -> None:
         method=DefaultPrompt(),
         out=tmp_path / "run",
     )
-    with raises_naming(UserError, "run", "evenhand train debate run"):
+    with raises_naming(UserError, "run", "train debate run"):
         statements(run.reader)
 
 

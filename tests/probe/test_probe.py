@@ -32,7 +32,7 @@ from loopback.faulty import LoopbackServer
 from .models import GIVEN, TELLS, Pretended
 
 WORTH = {
-    "at chance": 0, "constant": 0, "reversed": 0, "inconclusive": 1, "detected": 2, TELLS: 2
+    "at chance": 0, "constant": 0, "reversed": 0, "inconclusive": 1, "above chance": 2, TELLS: 2
 }  # fmt: skip
 
 
@@ -50,7 +50,7 @@ async def _probed(behaviour: Pretended, seconds: float = 60.0) -> ProbeResult:
 async def test_a_model_that_reads_and_judges_is_shown_to() -> None:
     found = await _probed(Pretended())
     assert (found.reads.right, found.abstains.right) == (12, 12)
-    assert (found.reads.verdict, found.abstains.verdict) == ("detected", "detected")
+    assert (found.reads.verdict, found.abstains.verdict) == ("above chance", "above chance")
     assert found.reads.low == pytest.approx(0.025 ** (1 / 12))  # Clopper and Pearson at 12 of 12
     assert (found.in_schema.held, found.in_schema.of) == (24, 24)
     assert (found.judge.verdict, found.judge.auc) == (TELLS, 1.0)
@@ -92,7 +92,7 @@ async def test_what_cannot_be_read_counts_as_wrong_and_has_no_auc() -> None:
 
 async def test_an_endpoint_that_dies_midway_is_asked_no_more_and_what_is_missing_counts() -> None:
     found = await _probed(Pretended(calls=30), seconds=0.3)
-    assert (found.reads.verdict, found.reads.right) == ("detected", 12)
+    assert (found.reads.verdict, found.reads.right) == ("above chance", 12)
     assert (found.in_schema.held, found.judge.unmarked) == (6, 18)
     # 3 blunt sentences above 3 neutral ones, of 12 times 12 pairs; all others the wrong way round.
     assert found.judge.auc == 9 / 144
@@ -105,7 +105,7 @@ async def test_an_endpoint_that_dies_midway_is_asked_no_more_and_what_is_missing
 
 @pytest.mark.parametrize(
     ("right", "verdict"), [(0, "at chance"), (4, "at chance"), (5, "inconclusive"),
-                           (7, "inconclusive"), (8, "detected"), (12, "detected")]
+                           (7, "inconclusive"), (8, "above chance"), (12, "above chance")]
 )  # fmt: skip
 def test_few_answers_leave_open_what_they_do_not_exclude(right: int, verdict: str) -> None:
     """Where the text tells, 8 and 9 of 12 are open too: a half of 12 is no rare 8."""
@@ -117,7 +117,9 @@ def test_few_answers_leave_open_what_they_do_not_exclude(right: int, verdict: st
 def test_who_guesses_between_the_two_things_of_a_text_is_seldom_shown_to_read() -> None:
     """The chance of being shown to read, added up over the right answers of a coin, is no more than
     the interval's 0.025. At 8 of 12 it would be 0.194."""
-    shown = [n for n in range(13) if reading([True] * n + [False] * (12 - n)).verdict == "detected"]
+    shown = [
+        n for n in range(13) if reading([True] * n + [False] * (12 - n)).verdict == "above chance"
+    ]
     assert shown == [10, 11, 12]
     assert sum(math.comb(12, n) for n in shown) / 2**12 == pytest.approx(79 / 4096)
 

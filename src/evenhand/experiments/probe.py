@@ -30,7 +30,7 @@ from evenhand.runs.store.folder import as_file_name
 from evenhand.statistics.metrics.scorer_quality import auc, auroc_of_few
 from evenhand.statistics.proportions import clopper_pearson
 
-Shown = Literal["detected", "at chance", "inconclusive"]
+Shown = Literal["above chance", "at chance", "inconclusive"]
 Judges = Literal["tells blunt bias apart", "at chance", "constant", "reversed", "inconclusive"]
 
 OPTIONS = 3
@@ -86,7 +86,7 @@ def reading(answers: Sequence[bool | None], chance: float = _CHANCE_TOLD) -> Acc
     interval = clopper_pearson(sum(answer is True for answer in answers), len(answers))
     verdict: Shown = "inconclusive"
     if interval.low > chance:
-        verdict = "detected"
+        verdict = "above chance"
     elif interval.high < _READS:
         verdict = "at chance"
     return Accuracy(
@@ -105,7 +105,7 @@ def abstaining(answers: Sequence[bool | None], reads: Accuracy) -> Accuracy:
     shown, right ones show nothing: a model that says "the text does not say" of every text has them
     all."""
     result = reading(answers, _CHANCE_UNTOLD)
-    if result.verdict == "detected" and reads.verdict != "detected":
+    if result.verdict == "above chance" and reads.verdict != "above chance":
         return result.model_copy(update={"verdict": "inconclusive"})
     return result
 

@@ -73,7 +73,7 @@ def named(names: str | None, records: pl.DataFrame) -> tuple[str, ...]:
     if unknown or (names is not None and not chosen):
         raise UserError(
             f"BBQ has no category {', '.join(unknown)!r}. "
-            f"{choices_for(unknown[0], categories.values())}"
+            f"{choices_for(unknown[0] if unknown else '', categories.values())}"
         )
     return tuple(categories[name.casefold()] for name in chosen)
 

@@ -238,7 +238,9 @@ class DiscrimEvalOptions:
 
     # What the counterfactual test reads. The first word alone: "no" has other uses further on.
     decision: ClassVar[str] = r"^\W*(yes|no)\b"
-    favorable_outcome: ClassVar[str] = "yes"  # in the set it is the outcome that the person hopes for
+    favorable_outcome: ClassVar[str] = (
+        "yes"  # in the set it is the outcome that the person hopes for
+    )
     number: ClassVar[bool] = False
     scorer: ClassVar[None] = None
 

@@ -161,9 +161,7 @@ _STATES: dict[str, State] = {
     Outcome.DETECTED: "bad", Outcome.RULED_OUT: "good", Outcome.INCONCLUSIVE: "open",
 }  # fmt: skip
 _SIGNS: dict[State, str] = {"bad": "✗", "good": "✓", "open": "?", "plain": ""}
-_LEGEND = (
-    "✗ effect detected, ✓ within the margin (±{:g}), ? inconclusive."
-)
+_LEGEND = "✗ effect detected, ✓ within the margin (±{:g}), ? inconclusive."
 _COLOURS = "Orange: scores rise, blue: scores fall. A stronger color is a larger effect."
 _WRONG = {
     "false_positives": "Harmless texts called toxic ↓",
