@@ -50,14 +50,14 @@ def test_a_run_warns_of_a_judge_that_the_probe_found_constant(
     assert probed.returncode == 0, probed.stdout + probed.stderr  # a result is no error
     lines = [line.split(maxsplit=1) for line in probed.stdout.splitlines()]
     said = {words[0]: words[1] for words in lines if words[0] in ("reads", "schema", "judge")}
-    assert_names(said["reads"], "shown", "12 of 12", "(0.74 to 1.00;", "chance 0.50")
+    assert_names(said["reads"], "above chance", "12 of 12", "(0.74 to 1.00;", "chance 0.50")
     assert_names(said["schema"], "24 of 24", "JSON")
     assert_names(said["judge"], "constant: AUC 0.50", "(0.29 to 0.71;", "chance 0.50")
     warned = _judge(after.stderr)
     assert_names(warned, kept.made[:10], "constant: AUC 0.50")
     assert_names(warned, "mean nothing")
     assert_names(turned, "reversed: AUC 0.00")
-    assert_names(turned, "wrong way")
+    assert_names(turned, "are reversed")
     assert warned.endswith(f"{PROBE} --judge judge")
     assert f"{PROBE} --model" in _judge(after.stderr, "performance_evaluator")
 

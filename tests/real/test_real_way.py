@@ -42,7 +42,7 @@ def _finished(out: Path) -> int:
 
 
 def _export(run: Path, to: Path) -> bytes:
-    subprocess.run([EVENHAND, "runs", "export", str(run), "--to", str(to)], check=True)
+    subprocess.run([EVENHAND, "runs", "export", str(run), "--out", str(to)], check=True)
     return to.read_bytes()
 
 
