@@ -71,7 +71,7 @@ class Made:
         assert self.failed, "an export without a missing answer shows too little"
 
     def _exported(self, run: str, form: str, to: str) -> Path:
-        (file,) = self.commands.evenhand("runs", "export", run, "--out", form, "--out", to)["files"]
+        (file,) = self.commands.evenhand("runs", "export", run, "--to", form, "--out", to)["files"]
         return self.folder / str(file)
 
     def kept(self, run: str) -> Path:

@@ -49,7 +49,7 @@ def test_a_small_excess_is_the_same_only_where_each_label_against_a_label_is(
     assert state_of(SMALL) == SAME
     table, _ = effects({"f": (SMALL, 0.49)}, main, found, "yes")
     states = {row[1]: row[-1] for row in table.rows}
-    assert next(states[name] for name in states if "(excess)" in str(name)) == state
+    assert next(states[name] for name in states if "(adjusted)" in str(name)) == state
 
 
 async def test_a_signed_difference_that_the_excess_does_not_see_is_the_verdict(

@@ -199,7 +199,7 @@ def test_a_second_demo_makes_its_runs_anew_and_leaves_the_rest(tmp_path: Path) -
 
 def test_a_newcomer_is_shown_the_demo_first() -> None:
     questions = [line for line in welcome().splitlines() if "  evenhand " in line]
-    assert questions[0].split() == ["Try", "without", "a", "model", "evenhand", "demo"]
+    assert questions[0].split() == ["Try", "it", "without", "a", "model", "evenhand", "demo"]
 
 
 @pytest.mark.parametrize("linked", ["runs", "runs/rankings", "LICENCES.md", MARK])

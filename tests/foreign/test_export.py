@@ -288,6 +288,6 @@ def test_the_command_says_what_it_wrote_and_that_a_run_is_not_finished(
     assert said["files"] == {"items.csv": size}
     assert (said["items"], said["not_run"]) == (150, 82)
     assert_names(ran.stderr, "82 items")
-    ran = evenhand("runs", "export", run, "--out", "xlsx", "--out", "items.xlsx")
+    ran = evenhand("runs", "export", run, "--to", "xlsx", "--out", "items.xlsx")
     assert ran.returncode == 1
     assert_names(" ".join(ran.stderr.split()), "'xlsx'", "inspect, eee, hf", "lm-eval, csv")

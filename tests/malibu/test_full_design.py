@@ -105,7 +105,7 @@ def test_a_model_writes_the_responses_and_judges_are_audited_on_them(
         "dev", "judge-scenarios", "--bases", "6", "--out", "texts", EVENHAND_BASE_URL=server.url
     )
     assert ran.returncode == 0, ran.stderr
-    assert "6 of 6 scenarios have two responses; in 0 one is over a tenth longer" in ran.stdout
+    assert "6 of 6 scenarios have two responses; in 0 the lengths differ" in ran.stdout
     lines = (tmp_path / "texts/scenarios.jsonl").read_bytes().splitlines()
     assert len({orjson.loads(line)["base"] for line in lines}) == 6
     found = _report(evenhand, server, "--scenarios", "texts/scenarios.jsonl", "--out", "run")

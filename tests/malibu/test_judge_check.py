@@ -64,7 +64,7 @@ def test_two_points_for_a_woman_are_found(
     server.set("by", 2)
     ran = evenhand("audit", "judge", *SMALL, "--out", "run", EVENHAND_BASE_URL=server.url)
     assert ran.returncode == 0, ran.stderr  # that it fails is a result
-    assert "one label moves it: +2.000 (female)" in ran.stdout
+    assert "a label moves it: +2.000 (female)" in ran.stdout
     assert ran.stdout.count("FAILS. Failed checks: identity effect, scores") == 2
     found = _checks(tmp_path / "run")
     assert found["state"] == found["identity"].state == "fail"
@@ -267,7 +267,7 @@ def test_a_pilot_forecasts(evenhand: Run, server: RemoteServer) -> None:
 def test_a_judge_that_the_config_does_not_have_is_refused(evenhand: Run) -> None:
     ran = evenhand("audit", "judge", *SMALL, "--judge", "nobody", "--out", "run")
     assert ran.returncode == 1
-    assert "the config has no model 'nobody'; it has: default" in ran.stderr
+    assert "the config has no model 'nobody'. Available: default" in ran.stderr
 
 
 TWO_FAMILIES = """\

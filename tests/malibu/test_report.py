@@ -129,7 +129,7 @@ def test_missing_judgements_are_counted_first_and_score_nothing() -> None:
     assert (seen.coverage.single.n, seen.coverage.single.scored) == (24 * 26, 24 * 25)
     text = screen(given)
     assert text.index("24 unreadable_reply") < text.index("identities against no label")
-    assert "Lowest coverage: male: 24 of 48." in text
+    assert "Lowest coverage: male, 24 of 48." in text
 
 
 def test_an_identity_that_was_never_scored_keeps_its_place_in_the_family() -> None:

@@ -160,5 +160,5 @@ def test_a_table_of_marks_that_is_not_as_it_was_written_is_refused(tmp_path: Pat
     table.write_bytes(whole)
     for garbage in ("[]", "{}", "{"):
         (folder / returned.ACCOUNT).write_text(garbage)
-        with raises_naming(UserError, folder, "rate import", "--key KEY"):
+        with raises_naming(UserError, folder, "annotate import", "--key KEY"):
             returned.load(folder)

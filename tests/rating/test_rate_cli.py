@@ -126,7 +126,7 @@ async def test_a_judge_that_scored_the_statements_of_a_debate_is_held_against_pe
     marked = {item.tags["human"] for item in labelled(tmp_path / "people.jsonl")}
     assert marked == {"8", "4"}
     shown = evenhand("annotate", "agree", "ratings", *options).stdout
-    assert "? inconclusive  agrees" in shown
+    assert "? inconclusive  agreement" in shown
 
 
 def test_an_error_says_what_to_do(evenhand: Run, exported: Path) -> None:

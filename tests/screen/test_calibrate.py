@@ -149,7 +149,7 @@ def test_a_screen_file_that_was_changed_by_hand_or_whose_scorer_changed_is_refus
     place.write_bytes(calibrated(known, scores_of(known), ScreenTargets(), BY).to_bytes())
     found = read_screen(place)
     found.require("own@1", {"kind": "own"}, place)
-    with raises_naming(UserError, "own@1", "own@2", "evenhand scorers screen calibrate"):
+    with raises_naming(UserError, "own@1", "own@2", "screen calibrate"):
         found.require("own@2", {"kind": "own"}, place)
     with raises_naming(UserError, "own@1", "other settings"):
         found.require("own@1", {"kind": "own", "bound": 2}, place)

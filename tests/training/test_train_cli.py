@@ -65,13 +65,13 @@ def test_a_stage_trains_and_says_where_the_model_is(
     ("changed", "said"),
     [
         (["--set", "batch"], "name=value"),
-        (["--set", "bach=4"], "no setting 'bach'; it has: learning_rate"),
+        (["--set", "bach=4"], "no setting 'bach'. Did you mean 'batch'?"),
         (["--set", "batch=four"], "--set batch: "),
         (["--set", "batch=0"], "batch must be above 0"),
         (["--processes", "3"], "batch of 32 is not a multiple"),
-        (["--bias-type", "beauty"], "has no bias type 'beauty'; it has: age, profession"),
+        (["--bias-type", "beauty"], "has no bias type 'beauty'. Available: age, profession"),
         (["--model", "nowhere"], "from-gguf"),
-        (["--pairs", "nowhere"], "evenhand train pairs"),
+        (["--pairs", "nowhere"], "train pairs"),
     ],
 )
 def test_a_wrong_option_says_what_to_do(

@@ -15,7 +15,7 @@ from evenhand.core.errors import UserError
 
 def test_it_prints_its_address_opens_nothing_and_ends_with_ctrl_c(large: Path) -> None:
     code = "from evenhand.cli import main; main()"
-    command = [sys.executable, "-c", code, "view", str(large), "--no-open"]
+    command = [sys.executable, "-c", code, "runs", "view", str(large), "--no-open"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         link = process.stdout.readline().strip()

@@ -229,5 +229,5 @@ def test_the_command_writes_what_was_asked_for_and_says_when_a_run_is_not_finish
     assert "default-src &#x27;none&#x27;" in page or "default-src 'none'" in page
     wrong = CliRunner().invoke(app, ["report", run, "--out", str(tmp_path / "x.pdf")])
     assert isinstance(wrong.exception, UserError)
-    nothing = CliRunner().invoke(app, ["report", run])
+    nothing = CliRunner().invoke(app, ["report", run, run])
     assert "--out report.html" in str(nothing.exception)

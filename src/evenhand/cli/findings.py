@@ -127,7 +127,7 @@ def report(
     Example: evenhand report runs/now runs/after --out report.html
     """
     files = {".html": out, ".pdf": pdf, ".md": markdown}
-    if not any(files.values()) and len(runs) == 1:
+    if not any(files.values()) and len(runs) == 1 and _is_measured(runs[0]):
         _print_report(runs[0], prices=prices, config=config, full=full, json=json)
         return
     if not any(files.values()) and not json:
@@ -154,6 +154,11 @@ def report(
         print_json(dossier.to_dict())
     if dossier.unfinished:
         raise typer.Exit(UNFINISHED)
+
+
+def _is_measured(location: str) -> bool:
+    readers = runs_in(location)
+    return len(readers) == 1 and bool(readers[0].record.source.get("benchmark"))
 
 
 def _print_report(

@@ -178,9 +178,9 @@ def apart(sample: Sample) -> Sample:
 
 
 def without_blanks(sample: Sample) -> Sample:
-    """Give the sample without the blanks around its answer, which some servers and libraries leave
+    """Give the sample without the blanks before its answer, which some servers and libraries leave
     there when they take out a thought."""
-    answer, tokens = sample.text.strip(), sample.logprobs or ()
+    answer, tokens = sample.text.lstrip(), sample.logprobs or ()
     if len(answer) == len(sample.text):
         return sample
     blanks = next((i for i, token in enumerate(tokens) if token.token.strip()), len(tokens))
