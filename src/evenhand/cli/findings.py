@@ -127,7 +127,7 @@ def report(
     Example: evenhand report runs/now runs/after --out report.html
     """
     files = {".html": out, ".pdf": pdf, ".md": markdown}
-    if not any(files.values()) and len(runs) == 1 and _is_measured(runs[0]):
+    if not any(files.values()) and len(runs) == 1 and (not json or _is_measured(runs[0])):
         _print_report(runs[0], prices=prices, config=config, full=full, json=json)
         return
     if not any(files.values()) and not json:
