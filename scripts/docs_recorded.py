@@ -109,11 +109,7 @@ def _swap(held: Path) -> dict[str, Chart]:
         "✗ detected, ✓ equivalent, ? inconclusive.",
         "Gray band: too small to matter.",
     )
-    return {
-        "counterfactual-made-up": forest(
-            "s", "Effect of the mentioned group", [panel], said
-        )
-    }
+    return {"counterfactual-made-up": forest("s", "Effect of the mentioned group", [panel], said)}
 
 
 def _answers(chance: random.Random) -> list[dict[str, str]]:
