@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from errors import assert_names, raises_naming
-from evenhand.cli.app import welcome
+from evenhand.cli.app import leaves, welcome
+from evenhand.cli.demo import _next
 from evenhand.core.errors import UserError
 from evenhand.experiments.demo import MARK, Demo, parts_of_the_package
 from evenhand.findings.comparison import compare
@@ -200,6 +202,14 @@ def test_a_second_demo_makes_its_runs_anew_and_leaves_the_rest(tmp_path: Path) -
 def test_a_newcomer_is_shown_the_demo_first() -> None:
     questions = [line for line in welcome().splitlines() if "  evenhand " in line]
     assert questions[0].split() == ["Try", "it", "without", "a", "model", "evenhand", "demo"]
+
+
+def test_every_next_command_of_the_demo_exists(tmp_path: Path) -> None:
+    paths = [list(path) for path, _ in leaves()]
+    for command in _next(Demo(tmp_path)):
+        program, *words = shlex.split(command)
+        assert program == "evenhand"
+        assert any(words[: len(path)] == path for path in paths), command
 
 
 @pytest.mark.parametrize("linked", ["runs", "runs/rankings", "LICENCES.md", MARK])

@@ -1,5 +1,6 @@
 """Pages, help texts and labels use the field's terms: retired terms do not return."""
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -28,14 +29,15 @@ RETIRED = {
     r"\bwhoever\b": "who",
     r"\bdummies\b": "trivial baselines",
     r"\bharms check\b": "audit harm",
-    r"\bevenhand (swap|rate|watch|pack|view|debate|pairs|screen|self-test)\b": "the tree",
+    r"\bevenhand (swap|rate|watch|pack|view|debate|pairs|screen|self-test)\b": "today's",
+    r"\bevenhand runs report\b": "report",
     r"--(until|families|own-families|chosen|missed|false-alarms|in-flight|take-over)\b": "today's",
     r"\bfront door\b": "public API",
 }
 
 
 def texts() -> dict[str, str]:
-    """Everything that a user reads before a run: pages, help and the words of benchmarks."""
+    """Everything that a user reads: pages, help, the words of benchmarks, and printed commands."""
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     by_place = {str(page.relative_to(ROOT)): page.read_text("utf-8") for page in pages}
     for path, command in leaves():
@@ -44,6 +46,15 @@ def texts() -> dict[str, str]:
     for words in (ROOT / "src/evenhand").rglob("words.toml"):
         labels = tomllib.loads(words.read_text("utf-8"))
         by_place[str(words.relative_to(ROOT))] = repr(labels)
+    for module in (ROOT / "src/evenhand").rglob("*.py"):
+        commands = [
+            node.value
+            for node in ast.walk(ast.parse(module.read_text("utf-8")))
+            if isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and "evenhand " in node.value
+        ]
+        by_place[str(module.relative_to(ROOT))] = "\n".join(commands)
     return by_place
 
 

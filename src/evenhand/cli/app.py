@@ -146,11 +146,11 @@ def children(path: str) -> dict[str, str]:
     Returns:
         The summary of each command by its last word.
     """
-    rests = {key.removeprefix(f"{path} ") if path else key: key for key in COMMANDS}
+    above = f"{path} " if path else ""
     return {
-        rest: COMMANDS[key][1]
-        for rest, key in rests.items()
-        if " " not in rest and (not path or rest != key)
+        last: summary
+        for key, (_, summary) in COMMANDS.items()
+        if key.startswith(above) and " " not in (last := key.removeprefix(above))
     }
 
 

@@ -98,7 +98,7 @@ def _next(demonstration: Demo) -> list[str]:
     commands = (
         ("compare", runs / "bbq-default", runs / "bbq-stardtox", "--full"),
         ("runs", "show", runs / "bbq-stardtox"),
-        ("runs", "report", runs / "rankings", "--full"),
+        ("report", runs / "rankings", "--full"),
     )
     return [shlex.join(["evenhand", *map(str, command)]) for command in commands]
 

@@ -1,4 +1,4 @@
-"""`evenhand harms …`: custom harm policies, and the check that permits their use."""
+"""`evenhand dev harms` and `audit harm`: custom harm policies and the audit of their judge."""
 
 import asyncio
 from dataclasses import asdict

@@ -209,8 +209,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "next.confirm": "the same command with --confirm    (repeats on a held-out sample)",
     "next.more_conditions": "evenhand measure {instrument} … --order-seed N --wording 2 --seed N",
     "next.talk_rubric": "Discuss the rubric on texts that are not part of the sample, then: "
-    "evenhand "
-    "rate export …",
+    "evenhand annotate export …",
     "next.more_ratings": "evenhand annotate export … --sample MORE    (for narrower intervals)",
     "plan.instrument_too_small": "{instrument} is too small: all its rows together cannot detect "
     "it",
