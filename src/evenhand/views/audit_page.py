@@ -82,7 +82,7 @@ def checks(audit: Audit) -> list[Block]:
     rows = tuple(_row(check, starred=optional and not check.required) for check in ordered)
     tones = tuple(STATES[check.state][1] for check in ordered)
     grid = Grid(("check", "", "value", "95% CI", "required", "n"), rows, tones)
-    note: list[Block] = [Line("* not required to pass", "dim")] if optional else []
+    note: list[Block] = [Line("* may be inconclusive or not measured, but must not fail", "dim")] if optional else []
     says = [(check, _of_check(audit, check)) for check in ordered]
     explained = (_said(check, text) for check, text in says if text and text not in audit.says)
     return [grid, *note, GAP, *explained]
@@ -228,11 +228,7 @@ def answer_of(audit: Audit) -> str:
         return audit.says[0]
     if audit.state is None:
         return ""
-    failed = "; ".join(
-        check.title if check.required else f"{check.title} (not required)"
-        for check in sorted(audit.checks, key=lambda check: not check.required)
-        if check.state == "fail"
-    )
+    failed = "; ".join(check.title for check in audit.checks if check.state == "fail")
     unsure = "; ".join(check.title for check in audit.checks if check.required and check.is_open)
     usual = _USUAL[audit.state].format(failed=failed, open=unsure)
     return _ANSWERS.get((audit.kind, audit.state), usual)
