@@ -23,6 +23,7 @@ STATES: dict[str, tuple[str, Tone]] = {
     "not_measured": ("- not measured", "dim"),
 }
 _WORST_FIRST = tuple(STATES)
+_OPTIONAL = "* may be inconclusive or not measured, but must not fail"
 _TINY = 0.0005  # three digits would show it as 0
 
 
@@ -82,7 +83,7 @@ def checks(audit: Audit) -> list[Block]:
     rows = tuple(_row(check, starred=optional and not check.required) for check in ordered)
     tones = tuple(STATES[check.state][1] for check in ordered)
     grid = Grid(("check", "", "value", "95% CI", "required", "n"), rows, tones)
-    note: list[Block] = [Line("* may be inconclusive or not measured, but must not fail", "dim")] if optional else []
+    note: list[Block] = [Line(_OPTIONAL, "dim")] if optional else []
     says = [(check, _of_check(audit, check)) for check in ordered]
     explained = (_said(check, text) for check, text in says if text and text not in audit.says)
     return [grid, *note, GAP, *explained]
