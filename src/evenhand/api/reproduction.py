@@ -10,7 +10,7 @@ from evenhand.agents import Cast
 from evenhand.agents.tools.search.base import ROLE as SEARCH
 from evenhand.api import inputs
 from evenhand.api.inputs import Model
-from evenhand.core.errors import UserError
+from evenhand.core.errors import UserError, choices_for
 from evenhand.experiments.reproducing import Reproducing, planned, run_jobs, tables_of
 from evenhand.experiments.request import Request, Watch
 from evenhand.experiments.settings import OptionalRunOptions, RunSettings
@@ -194,8 +194,10 @@ async def _reproduced(
     settings = inputs.settings_of({**values, "out": out})
     models, recipe = _GivenModels(options), paper_named(paper)
     if unknown := [name for name in models.trained if name not in recipe.trained]:
-        there = ", ".join(recipe.trained)
-        raise UserError(f"the paper has no trained weights {unknown[0]!r}; it has: {there}")
+        raise UserError(
+            f"the paper has no trained weights {unknown[0]!r}. "
+            f"{choices_for(unknown[0], recipe.trained)}"
+        )
     arguments = Reproducing(
         paper=recipe,
         tables=tables_of(recipe, table),
