@@ -3,7 +3,7 @@ PY ?= .venv/bin/python
 # What is slow is printed: a new test pays for itself by making one of these faster.
 PYTEST = $(PY) -m pytest --durations=20 --durations-min=5
 # While writing: what breaks most often; mypy looks at what changed.
-QUICK = tests/house tests/unit tests/stats tests/cli/test_help.py
+QUICK = tests/house tests/agents tests/core tests/methods tests/statistics tests/cli/test_help.py
 
 .PHONY: check quick quick-test lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm check-inspect check-providers bench-findings bench-conformance bench-injection bench-gate bench-gate-until bench-view bench-gateway bench-watching bench-cheaper bench-ledger bench-screen bench-remedies bench-screen-band bench-null bench-pages bench-batch
 
@@ -30,19 +30,19 @@ contracts:
 
 # Three at a time, the longest first, as many tests wait for processes that they started; types,
 # contracts and pages go along. What looks at the clock runs after them, alone.
-CLUSTER = tests/cluster
-CLUSTER_TIMED = tests/cluster/test_limit.py
-STORE = tests/object_store tests/kernel_runs
+CLUSTER = tests/runs/cluster
+CLUSTER_TIMED = tests/runs/cluster/test_limit.py
+STORE = tests/runs/object_store tests/runs/kernel
 REAL = tests/real
-TRAINING = tests/training tests/likelihood
-CRASH = tests/crash
-CRASH_TIMED = tests/crash/test_stop.py tests/crash/test_disk_full.py
-TIMED = $(CRASH_TIMED) $(TIMED_FAULTS:%=tests/faults/test_%.py) $(CLUSTER_TIMED)
+TRAINING = tests/training/weights tests/instruments/likelihood
+CRASH = tests/runs/crash
+CRASH_TIMED = tests/runs/crash/test_stop.py tests/runs/crash/test_disk_full.py
+TIMED = $(CRASH_TIMED) $(TIMED_FAULTS:%=tests/models/faults/test_%.py) $(CLUSTER_TIMED)
 TIMED_FAULTS = adaptive_concurrency retry_after total_deadline upstream_faults
 # What a reader or a user would do: pages, examples, packages of others, the self-test.
-WHOLE = tests/docs tests/examples tests/front_door tests/plugins tests/self_test tests/conformance
+WHOLE = tests/docs tests/examples tests/api tests/templates tests/validation/self_test tests/validation/conformance
 # The slower half of the rest: commands, and what is computed of runs.
-COMMANDS = tests/bbq tests/cli tests/debates tests/faults tests/findings tests/frontier tests/fuzz
+COMMANDS = tests/instruments/bbq tests/cli tests/training/debates tests/models/faults tests/findings tests/fuzz
 APART = $(COMMANDS) $(CLUSTER) $(CRASH) $(STORE) $(REAL) $(TRAINING) $(WHOLE) $(TIMED)
 
 # Several processes share few cores: with threads of its own each would wait for the others.
@@ -195,12 +195,12 @@ bench-conformance:
 
 # Twenty kills of actors, nodes and drivers under 30 % faults, and twenty without faults.
 bench-kills:
-	EVENHAND_KILLS=20 $(PY) -m pytest -q -s --timeout 1800 tests/cluster/test_kill.py
+	EVENHAND_KILLS=20 $(PY) -m pytest -q -s --timeout 1800 tests/runs/cluster/test_kill.py
 
 # Sixty kills of runs by batches, then 10,000 items of StarDTox by batches and directly.
 bench-batch:
-	EVENHAND_KILLED_RUNS=20 $(PY) -m pytest -q tests/batches/test_kills.py -k random
-	POLARS_MAX_THREADS=1 PYTHONPATH=tests $(PY) -m bench.batch
+	EVENHAND_KILLED_RUNS=20 $(PY) -m pytest -q tests/models/batches/test_kills.py -k random
+	POLARS_MAX_THREADS=1 $(PY) -m bench.batch
 
 # A real vLLM server on the CPU, in an environment of its own (3.5 GB), asked through our door.
 compat-vllm:

@@ -1,9 +1,9 @@
 """Does a large run by batches give the same rows as the direct run, at which price?
 
-    PYTHONPATH=tests python -m bench.batch            # 10,000 items of StarDTox
+    python -m bench.batch            # 10,000 items of StarDTox
 
-A server of our own answers both by the same script (tests/batches/provider.py), so what differs
-would be ours. It misbehaves as the tests have it: results in another order and twice, lines that
+A server of our own answers both by the same script (tests/models/batches/provider.py), so what
+differs would be ours. It misbehaves as the tests have it: results in another order and twice, lines that
 fail, lines that are missing. `make bench-batch` kills some runs first.
 """
 
@@ -16,12 +16,12 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from batches import provider, worker
-from batches.conftest import Rows, paid
-from batches.provider import Faults
-from batches.worker import Job
 from evenhand.core.prices import Price, Prices
 from evenhand.runs.store.spending import spent_on
+from tests.models.batches import provider, worker
+from tests.models.batches.conftest import Rows, paid
+from tests.models.batches.provider import Faults
+from tests.models.batches.worker import Job
 
 PRICES = Prices(
     {"logged": Price(per_million_prompt_tokens=2.5, per_million_completion_tokens=10.0)}

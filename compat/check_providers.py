@@ -1,7 +1,7 @@
 """The same answers through all doors: our wire, the Responses API, and a provider's package.
 
-    PYTHONPATH=tests EVENHAND_DATA=data python -m compat.check_providers litellm
-    PYTHONPATH=tests EVENHAND_DATA=data python -m compat.check_providers inspect
+    EVENHAND_DATA=data python -m compat.check_providers litellm
+    EVENHAND_DATA=data python -m compat.check_providers inspect
 
 `make check-providers` runs it by the Python of two environments that have the packages from the
 registry: LiteLLM wants another openai than Inspect does. The model is a stand-in of ours on
@@ -26,7 +26,7 @@ from evenhand.core import Message
 from evenhand.core.errors import ModelError
 from evenhand.models import open_by_name
 from evenhand.models.base import ChatModel, ModelReply, ModelRequest, ReplySchema
-from todays_models.server import TOXIC, Stub, listed, serving
+from tests.models.todays_models.server import TOXIC, Stub, listed, serving
 
 ASKED = ModelRequest(messages=(Message("system", "Be brief."), Message("user", "How are people?")))
 FORM = ReplySchema(

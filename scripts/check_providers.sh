@@ -10,7 +10,7 @@ checked() {
     [ -x "$place/bin/python" ] || "${PY:-.venv/bin/python}" -m venv "$place"
     library="$1" && shift
     "$place/bin/python" -m pip install --quiet -e . anthropic==2.10.0 "$@"
-    PYTHONPATH=tests "$place/bin/python" -m compat.check_providers "$library"
+    "$place/bin/python" -m compat.check_providers "$library"
 }
 checked litellm litellm==1.106.2
 checked inspect inspect_ai==0.3.285 openai==3.51.0

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from cli.warm import Warm
+from tests.cli.warm import Warm
 
 _ASKS = """#!{python} -IS
 import json, os, socket, sys

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.warm import Warm
-from loopback.faulty import well
-from loopback.process import in_own_process
+from tests.cli.warm import Warm
+from tests.loopback.faulty import well
+from tests.loopback.process import in_own_process
 
 BIN = Path(sys.executable).parent
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import BIN, Run, clean_environment
-from errors import assert_names
-from loopback.faulty import Capacity, Fixed
-from loopback.process import in_own_process
+from tests.cli.conftest import BIN, Run, clean_environment
+from tests.errors import assert_names
+from tests.loopback.faulty import Capacity, Fixed
+from tests.loopback.process import in_own_process
 
 
 def _prompts(folder: Path, count: int = 6) -> Path:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import Run
-from errors import assert_names, raises_naming
 from evenhand.cli import main
 from evenhand.core import registry
 from evenhand.core.errors import UserError
 from evenhand.scorers.services import HttpGuardrail
-from loopback.faulty import Fixed
-from loopback.process import in_own_process
+from tests.cli.conftest import Run
+from tests.errors import assert_names, raises_naming
+from tests.loopback.faulty import Fixed
+from tests.loopback.process import in_own_process
 
 
 def test_help_comes_as_it_is_asked_for(evenhand: Run) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cli.conftest import Run, clean_environment
-from errors import assert_names
 from evenhand.cli.app import COMMANDS, app, leaves, load
+from tests.cli.conftest import Run, clean_environment
+from tests.errors import assert_names
 
 SLOW = ("polars", "scipy", "pyarrow", "aiohttp", "rich", "numpy")
 

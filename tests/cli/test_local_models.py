@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cli.conftest import Run
-from errors import assert_names, raises_naming
 from evenhand.cli.app import app
 from evenhand.core.errors import UserError
 from evenhand.models import local_models
 from evenhand.models.local_models import LocalModel, listed, named, weights_of
+from tests.cli.conftest import Run
+from tests.errors import assert_names, raises_naming
 
 pytest.importorskip("xllamacpp", reason="needs: pip install 'evenhand[local]'")
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from cli.conftest import Run
-from errors import assert_names
 from evenhand.core import registry
 from evenhand.methods import named
+from tests.cli.conftest import Run
+from tests.errors import assert_names
 
 # self_debias_gen is fitted by its calls on text; the others by those on choices, which stand first.
 METHODS = {name: named(name) for name in registry.names("methods")}

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import polars as pl
 
-from cli.conftest import Run
-from errors import assert_names
+from tests.cli.conftest import Run
+from tests.errors import assert_names
 
 SAID = "They are all the same."
 ROWS = pl.DataFrame(

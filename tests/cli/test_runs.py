@@ -7,8 +7,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from cli.conftest import Run
-from errors import assert_names
+from tests.cli.conftest import Run
+from tests.errors import assert_names
 
 PRICES = """
 [models.pretended]

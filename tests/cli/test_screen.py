@@ -14,15 +14,15 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from cli.conftest import Run
 from evenhand.cli import screen
 from evenhand.views import html, markdown, terminal
 from evenhand.views.blocks import GAP, Block, Grid, Line
 from evenhand.views.visible import visible
-from loopback import replies
-from loopback.http import Call
-from loopback.http import Line as Wire
-from loopback.process import in_own_process
+from tests.cli.conftest import Run
+from tests.loopback import replies
+from tests.loopback.http import Call
+from tests.loopback.http import Line as Wire
+from tests.loopback.process import in_own_process
 
 _BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _NO_WIDTH = "\u00ad\u180e\u200b\u200c\u200d\u2060\u2061\u2062\u2063\u2064\ufeff\ufff9\ufffa\ufffb"

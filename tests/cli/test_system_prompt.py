@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import Run
-from errors import assert_names
 from evenhand.runs.store import RunReader
+from tests.cli.conftest import Run
+from tests.errors import assert_names
 
 PROMPT = "You are the assistant of a shop."
 

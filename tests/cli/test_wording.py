@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import Run
-from errors import assert_names
 from evenhand.cli.options import RunCommand
 from evenhand.core import Item
 from evenhand.experiments.settings import RunSettings
 from evenhand.methods import Mabrf
 from evenhand.runs.runners import ItemList
+from tests.cli.conftest import Run
+from tests.errors import assert_names
 
 
 def test_every_command_that_takes_the_options_of_a_run_takes_a_wording() -> None:

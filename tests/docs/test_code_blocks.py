@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli.as_command import as_command
-from cli.conftest import clean_environment, endpoint, warm
+from tests.cli.as_command import as_command
+from tests.cli.conftest import clean_environment, endpoint, warm
 
 __all__ = ["endpoint"]  # the fixture
 

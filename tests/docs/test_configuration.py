@@ -2,7 +2,7 @@
 
 import importlib.util
 
-from docs.test_code_blocks import ROOT
+from tests.docs.test_code_blocks import ROOT
 
 _SPEC = importlib.util.spec_from_file_location(
     "configuration", ROOT / "scripts/docs_configuration.py"

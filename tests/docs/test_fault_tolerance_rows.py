@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from docs.test_code_blocks import ROOT
+from tests.docs.test_code_blocks import ROOT
 
 PAGE = (ROOT / "docs/fault-tolerance.md").read_text()
 FAULTS = ("1", "3", "4", "5", "6", "7", "8", "9", "11", "12", "13", "14", "16", "17", "18")

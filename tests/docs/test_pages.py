@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from docs.test_code_blocks import PAGES, ROOT
-from errors import assert_names
 from evenhand.core.prices import AROUND_THE_WORDS
+from tests.docs.test_code_blocks import PAGES, ROOT
+from tests.errors import assert_names
 
 DASHES = "\u2010\u2011\u2012\u2013\u2014\u2212"
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import Run, endpoint, evenhand
-from docs.test_code_blocks import ROOT
 from evenhand.findings.comparison import compare
 from evenhand.findings.report import report
 from evenhand.instruments import instrument_of
 from evenhand.runs.store import RunReader
+from tests.cli.conftest import Run, endpoint, evenhand
+from tests.docs.test_code_blocks import ROOT
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
 

@@ -10,7 +10,7 @@ import markdown  # type: ignore[import-untyped]  # its stubs are no dependency
 import pytest
 import yaml
 
-from docs.test_code_blocks import PAGES, ROOT
+from tests.docs.test_code_blocks import PAGES, ROOT
 
 SITE: dict[str, Any] = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
 # README is rendered elsewhere; GitHub and the site agree on tables.

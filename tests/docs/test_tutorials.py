@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.test_code_blocks import ROOT
+from tests.docs.test_code_blocks import ROOT
 
 _SPEC = importlib.util.spec_from_file_location("tutorials", ROOT / "scripts/docs_tutorials.py")
 assert _SPEC is not None

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from cli.conftest import clean_environment
+from tests.cli.conftest import clean_environment
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCRIPTS = sorted(file for file in EXAMPLES.glob("*.py") if file.name != "at_hand.py")

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 import evenhand as eh
-from cli.conftest import Run, endpoint, evenhand
 from evenhand.instruments.counterfactual.families import ours
-from loopback import replies
-from loopback.http import Call, Line
-from loopback.process import RemoteServer, in_own_process
-from unit.stage import words_of
+from tests.cli.conftest import Run, endpoint, evenhand
+from tests.loopback import replies
+from tests.loopback.http import Call, Line
+from tests.loopback.process import RemoteServer, in_own_process
+from tests.stage import words_of
 
 from .test_examples import EXAMPLES
 

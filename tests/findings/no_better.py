@@ -4,7 +4,6 @@ more answers."""
 from collections.abc import Iterator
 from math import inf
 
-from coded import codes
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.cost_effectiveness import CostVerdict
 from evenhand.findings.decision_rules import direction
@@ -12,6 +11,7 @@ from evenhand.findings.estimates import Estimate
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.report import Report
 from evenhand.views import catalog
+from tests.coded import codes
 
 _SMALL = 1e-9
 

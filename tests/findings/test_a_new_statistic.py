@@ -12,8 +12,6 @@ import polars as pl
 import pytest
 
 import evenhand as eh
-from coded import codes
-from errors import raises_naming
 from evenhand.core.errors import UserError
 from evenhand.experiments import gate_file
 from evenhand.findings.comparison import compare
@@ -28,7 +26,9 @@ from evenhand.instruments import Mean, Measure
 from evenhand.models import ModelRequest
 from evenhand.runs.store import RunReader
 from evenhand.statistics.bootstrap import cluster_bootstrap
-from front_door.titles import Titles
+from tests.api.titles import Titles
+from tests.coded import codes
+from tests.errors import raises_naming
 
 _SCORE = pl.col("score")
 _SIDES = ("", ":after")

@@ -8,7 +8,6 @@ from pathlib import Path
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from errors import raises_naming
 from evenhand.core.errors import UserError
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.cost_effectiveness import CostVerdict
@@ -18,7 +17,8 @@ from evenhand.findings.frontier import Frontier, FrontierArm, frontier
 from evenhand.findings.plan import plan
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.runs.store import RunReader
-from frontier.small_bbq import played
+from tests.errors import raises_naming
+from tests.findings.frontier.small_bbq import played
 
 BBQ, HARM, UTILITY = Bbq(), "unsupported_attribution", "accuracy_disambiguated"
 TEMPLATES = 7

@@ -11,10 +11,10 @@ from evenhand.findings.certificate import Certificate, CertifiedJudge
 from evenhand.instruments.harm.certificate import holding
 from evenhand.instruments.judge.certificate import find, keep
 from evenhand.training.probes import CERTIFICATE_FILE, require_passed
-from harms import test_certificate as of_harms
-from harms.test_reading import harm_of, rows
-from malibu import test_certificate as of_judges
-from training import test_gate as of_rewards
+from tests.instruments.harm import test_certificate as of_harms
+from tests.instruments.harm.test_reading import harm_of, rows
+from tests.instruments.judge import test_certificate as of_judges
+from tests.training.weights import test_gate as of_rewards
 
 KINDS = ("judge", "harm", "reward")
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from coded import coded, codes
-from errors import assert_names
 from evenhand.cli.app import app
 from evenhand.findings.designs import DesignTexts, Rates, ScreenDesign, designs
 from evenhand.findings.plan import ItemPrice, PilotSpread, plan, screen_plan
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.bold.instrument import Bold
-from screen.test_plan import screen
+from tests.coded import coded, codes
+from tests.errors import assert_names
+from tests.scorers.screen.test_plan import screen
 
 JUDGE = ItemPrice(calls=1, tokens=500, per_million=2.0)
 RATES = Rates(judge=JUDGE, calls_per_second=2.0)

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import polars as pl
 
-from errors import assert_names
 from evenhand.findings.estimates import Bounds, if_known
 from evenhand.findings.frontier import FrontierArm, frontier
 from evenhand.findings.report import Report, report
@@ -14,6 +13,7 @@ from evenhand.runs.store import RunReader
 from evenhand.statistics.metrics.refusal import WORSE
 from evenhand.views import catalog, page_of
 from evenhand.views.blocks import Grid, Line
+from tests.errors import assert_names
 
 from .lossy import Lossy
 

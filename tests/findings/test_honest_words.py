@@ -7,8 +7,6 @@ from typing import Any
 import polars as pl
 
 import evenhand as eh
-from coded import coded
-from errors import assert_names, raises_naming
 from evenhand.experiments.sweep import SweepMethod
 from evenhand.findings.comparison import compare
 from evenhand.findings.display import Remark
@@ -21,7 +19,9 @@ from evenhand.runs.store import RunReader
 from evenhand.testing import any_reply
 from evenhand.views import page_of
 from evenhand.views.blocks import Line
-from front_door.titles import CHOICES, Titles
+from tests.api.titles import CHOICES, Titles
+from tests.coded import coded
+from tests.errors import assert_names, raises_naming
 
 KEPT = Path(__file__).parents[1] / "same_numbers/kept/bbq"
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coded import coded
 from evenhand.findings.change_test import ChangeTest
 from evenhand.findings.cluster_statistics import MeanOfClusters
 from evenhand.findings.decision_rules import benefit_excluded, direction, kept, missing_line
@@ -22,7 +21,8 @@ from evenhand.findings.totals import RunTotals
 from evenhand.findings.verdicts import overturned
 from evenhand.findings.worst_case import WorstCasePair, WorstCaseSums
 from evenhand.statistics.sign_flips import p_above_zero, p_of_columns, p_two_sided
-from stats.flips import p_of_all_patterns
+from tests.coded import coded
+from tests.statistics.flips import p_of_all_patterns
 
 _RANK = {"regressed": 0, "violated": 0, "inconclusive": 1, "improved": 2, "non_inferior": 2}
 

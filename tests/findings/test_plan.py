@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from statsmodels.stats.power import TTestPower
 
-from coded import coded, codes
-from errors import raises_naming
 from evenhand.core.errors import UserError
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.plan import ItemPrice, plan
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.squad.instrument import Squad
-from frontier.small_bbq import played
+from tests.coded import coded, codes
+from tests.errors import raises_naming
+from tests.findings.frontier.small_bbq import played
 
 HARM = "unsupported_attribution"
 

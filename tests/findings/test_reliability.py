@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenhand as eh
-from coded import coded, codes
-from errors import raises_naming
 from evenhand.findings.dependability import ITEM, CrossedDesign, of_measure
 from evenhand.findings.display import Remark
 from evenhand.findings.reliability import ranking, reliability, told_apart
 from evenhand.instruments import SCORED
 from evenhand.models import ModelRequest
 from evenhand.views import page_of
+from tests.coded import coded, codes
+from tests.errors import raises_naming
 
 from .marks import HE, SHE, UNKNOWN, Marks, guessing, run, steady
 

@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 
 import evenhand as eh
-from errors import assert_names, raises_naming
 from evenhand.findings.repeats import repeats
 from evenhand.instruments import Grouping
 from evenhand.models import ModelRequest
@@ -15,6 +14,7 @@ from evenhand.runs.store import RunReader
 from evenhand.views import page_of
 from evenhand.views.blocks import Grid, Line
 from evenhand.views.markdown import render
+from tests.errors import assert_names, raises_naming
 
 from .marks import SHE, UNKNOWN, Marks, Script, run, steady
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coded import coded
 from evenhand.findings.decision_rules import (
     adjusted,
     direction,
@@ -23,6 +22,7 @@ from evenhand.findings.measures import Measure
 from evenhand.findings.summed_statistics import Mean
 from evenhand.findings.worst_case import WorstCasePair, WorstCaseSums, defended_change
 from evenhand.statistics.sign_flips import p_two_sided
+from tests.coded import coded
 
 
 def _measure(

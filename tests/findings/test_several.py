@@ -6,11 +6,11 @@ import polars as pl
 import pytest
 
 import evenhand as eh
-from coded import coded
-from errors import raises_naming
 from evenhand.findings.cluster_statistics import MeanOfClusters
 from evenhand.findings.comparison import compare
 from evenhand.models import ModelRequest
+from tests.coded import coded
+from tests.errors import raises_naming
 
 from .marks import CLUSTERS, HE, SHE, UNKNOWN, Marks, Script, run, steady
 

@@ -13,7 +13,7 @@ from evenhand.findings.estimates import NO_SPREAD, Change, Estimate
 from evenhand.findings.paired_totals import PairTotals
 from evenhand.findings.totals import RunTotals
 from evenhand.statistics.clusters import Interval, clustered_mean, clustered_ratio
-from stats.flips import p_of_all_patterns
+from tests.statistics.flips import p_of_all_patterns
 
 from .random_runs import Made, Row, batches, outcomes, rows
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from coded import coded, every
 from evenhand.findings.change_test import ChangeTest
 from evenhand.findings.cost_effectiveness import CostVerdict, worth
 from evenhand.findings.decision_rules import benefit_excluded, exploratory
@@ -12,6 +11,7 @@ from evenhand.findings.display import Remark
 from evenhand.findings.estimates import Bounds, Change, GuardrailTest
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.statistics._shared import t_quantile
+from tests.coded import coded, every
 
 BBQ = Bbq()
 KEPT = Change(

@@ -9,7 +9,7 @@ from evenhand.gateway.wire import UpstreamReply, Wire
 from evenhand.gateway.wire.chat import Chat
 from evenhand.gateway.wire.completions import Completions
 from evenhand.gateway.wire.responses import Responses
-from gateway.streams import DONE
+from tests.gateway.streams import DONE
 
 OLD = "zanzibarold"  # a word that is in each text, and beside it, and nowhere else
 FIRST, SECOND = f"Nurses are {OLD} women 👩‍⚕️, é́.", f"A second {OLD}."

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import aiohttp
 import pytest
 
-from errors import assert_names
 from evenhand.gateway.books import Alarms, ExchangeRecorder
 from evenhand.gateway.policy import Policy
 from evenhand.gateway.quotas import Allowance, SharedQuotas, StoreUnavailable
-from gateway.speaking import Speaker, free_port, gateway, upstream
+from tests.errors import assert_names
+from tests.gateway.speaking import Speaker, free_port, gateway, upstream
 
 
 @dataclass

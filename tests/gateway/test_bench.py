@@ -2,7 +2,7 @@
 
 from bench.gateway import Cell, added, cell, growth, middle, percentile, ratios
 from bench.gateway_ends import Seen
-from errors import raises_naming
+from tests.errors import raises_naming
 
 
 def test_a_percentile_is_the_least_value_that_its_share_does_not_exceed() -> None:

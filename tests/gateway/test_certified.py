@@ -5,7 +5,6 @@ from typing import Literal
 
 import pytest
 
-from errors import assert_names, raises_naming
 from evenhand.cli.execution import Terminal
 from evenhand.core.errors import UserError
 from evenhand.experiments.certificates import expected_of
@@ -14,7 +13,8 @@ from evenhand.gateway.opening import GatewayRequest, opened, rehearse
 from evenhand.instruments.judge.certificate import NEEDED, keep
 from evenhand.instruments.judge.design import JudgeDesign
 from evenhand.methods import Rate
-from gateway.speaking import Speaker, upstream
+from tests.errors import assert_names, raises_naming
+from tests.gateway.speaking import Speaker, upstream
 
 REQUIRED = "require_certified_judges = true\n"
 

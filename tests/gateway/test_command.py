@@ -13,10 +13,10 @@ import aiohttp
 import psutil
 import pytest
 
-from errors import raises_naming
 from evenhand.cli.gateway import key, serve
 from evenhand.core.errors import UserError
-from gateway.speaking import Speaker, free_port, up, upstream
+from tests.errors import raises_naming
+from tests.gateway.speaking import Speaker, free_port, up, upstream
 
 EVENHAND = str(Path(sys.executable).with_name("evenhand"))
 OPEN_STREAMS = 100

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
-from errors import raises_naming
 from evenhand.cli.app import load
 from evenhand.gateway.keys import Keyring
 from evenhand.gateway.opening import method_of
 from evenhand.gateway.policy import Policy, read_policy
 from evenhand.gateway.serving import CLOSING
+from tests.errors import raises_naming
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from evenhand.cli.app import app
 from evenhand.gateway.guardrail import PATH
 from evenhand.gateway.litellm_check import judged
-from gateway.speaking import gateway
-from gateway.test_litellm import NOWHERE
+from tests.gateway.speaking import gateway
+from tests.gateway.test_litellm import NOWHERE
 
 
 class Proxy:

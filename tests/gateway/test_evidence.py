@@ -19,7 +19,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from errors import assert_names, raises_naming
 from evenhand.cli.app import app
 from evenhand.core import Answer, Draft
 from evenhand.core.errors import UserError
@@ -30,6 +29,7 @@ from evenhand.gateway.recorded import NOT_KEPT
 from evenhand.gateway.traffic import Traffic, as_folder, place_of
 from evenhand.gateway.verdicts import Action, ExchangeVerdict
 from evenhand.runs.store import RunReader, RunWriter
+from tests.errors import assert_names, raises_naming
 
 from .exchanges import AFTER, BEFORE, NOON, exchange, kept, passed, refused, repaired, turn
 
@@ -664,7 +664,7 @@ async def _fill(disk: Path, clock: Clock) -> None:
 KILLED = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[2])
-from gateway.exchanges import NOON, exchange, kept, passed, repaired
+from tests.gateway.exchanges import NOON, exchange, kept, passed, repaired
 from evenhand.gateway.books import ExchangeRecorder
 from evenhand.gateway.evidence import EvidenceWriter
 
@@ -687,9 +687,9 @@ asyncio.run(main())
 async def test_what_was_in_a_journal_when_the_process_was_killed_is_committed_by_the_next(
     tmp_path: Path, after: int
 ) -> None:
-    tests = str(Path(__file__).parents[1])
+    root = str(Path(__file__).parents[2])
     process = subprocess.Popen(
-        [sys.executable, "-c", KILLED, tmp_path / "evidence", tests],
+        [sys.executable, "-c", KILLED, tmp_path / "evidence", root],
         stdout=subprocess.PIPE,
         text=True,
     )

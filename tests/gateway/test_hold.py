@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from evenhand.gateway.policy import CheckPolicy, Policy
-from gateway.speaking import BAD, GOOD, Speaker, gateway, upstream
-from gateway.streams import DONE, TIMES, parts, read_simply
+from tests.gateway.speaking import BAD, GOOD, Speaker, gateway, upstream
+from tests.gateway.streams import DONE, TIMES, parts, read_simply
 
 QUICK: dict[str, Any] = {"set": ("performance=false", "max_iterations=1"), "deadline": 5.0}
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from errors import raises_naming
 from evenhand.core.errors import UserError
 from evenhand.gateway.keys import Keyring, new_key
+from tests.errors import raises_naming
 
 TENANTS = [f"team-{number}" for number in range(20)]
 KEYS = {tenant: [new_key() for _ in range(2)] for tenant in TENANTS}

@@ -21,14 +21,14 @@ from langchain_core.runnables.config import ensure_config
 from langchain_core.tools import tool
 from pydantic import BaseModel
 
-from errors import raises_naming
 from evenhand.agents import Agent, Ask
 from evenhand.core import Answer, Draft, Item
 from evenhand.core.errors import ModelBusy, UserError
 from evenhand.integrations.langchain import HeldBack, RepairAnswers
 from evenhand.models.base import ModelRequest as Asked
 from evenhand.models.replay import ScriptedModel
-from gateway.speaking import BAD, GOOD, team
+from tests.errors import raises_naming
+from tests.gateway.speaking import BAD, GOOD, team
 
 WORDS = f"All of them are {BAD} and that is that."
 KIND = f"A {GOOD} answer."

@@ -18,7 +18,7 @@ from evenhand.gateway.keys import new_key
 from evenhand.gateway.policy import CheckPolicy, Policy, Tenant
 from evenhand.gateway.wire import Refused
 from evenhand.models.base import ModelRequest
-from gateway.speaking import BAD, GOOD, Served, gateway, team
+from tests.gateway.speaking import BAD, GOOD, Served, gateway, team
 
 CHECK = CheckPolicy(set=("performance=false", "max_iterations=1"), deadline=5.0)
 NOWHERE = "http://127.0.0.1:9/v1"  # this door asks no upstream

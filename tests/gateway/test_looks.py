@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from errors import raises_naming
 from evenhand.core.errors import UserError
 from evenhand.core.prices import Price, Prices
 from evenhand.gateway.metrics import _BUCKETS, Metrics
@@ -21,6 +20,7 @@ from evenhand.gateway.top import (
     read,
 )
 from evenhand.gateway.verdicts import Action
+from tests.errors import raises_naming
 
 from .exchanges import exchange, passed, refused, repaired, turn
 

@@ -12,8 +12,8 @@ from aiohttp import web
 from evenhand.gateway.guardrail import PATH
 from evenhand.gateway.keys import new_key
 from evenhand.gateway.policy import CheckPolicy, Policy, Tenant
-from gateway.speaking import BAD, Served, Speaker, gateway, upstream
-from gateway.streams import TIMES
+from tests.gateway.speaking import BAD, Served, Speaker, gateway, upstream
+from tests.gateway.streams import TIMES
 
 CHECK = CheckPolicy(set=("performance=false", "max_iterations=1"), deadline=30.0)
 TENANTS = 50

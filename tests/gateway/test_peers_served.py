@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from evenhand.gateway.policy import CheckPolicy, Policy
-from gateway.speaking import BAD, Speaker, gateway, team, upstream
+from tests.gateway.speaking import BAD, Speaker, gateway, team, upstream
 
 SET = ("performance=false", "max_iterations=1")
 OWN = "overheard"  # what only agents say

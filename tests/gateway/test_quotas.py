@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from errors import raises_naming
 from evenhand.core.errors import UserError
 from evenhand.gateway.quotas import Allowance, Lease, LocalQuotas, OverQuota
+from tests.errors import raises_naming
 
 NOON = 20_000 * 86_400.0 + 43_200.0
 

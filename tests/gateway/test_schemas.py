@@ -13,8 +13,8 @@ from evenhand.gateway import schemas
 from evenhand.gateway.policy import CheckPolicy, Policy
 from evenhand.gateway.schema_check import BadSchema, validator_of
 from evenhand.gateway.schemas import bounded, satisfies
-from gateway.speaking import BAD, Speaker, gateway, upstream
-from gateway.test_hold import said
+from tests.gateway.speaking import BAD, Speaker, gateway, upstream
+from tests.gateway.test_hold import said
 
 SCHEMA = {
     "type": "object",

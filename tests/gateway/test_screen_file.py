@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from errors import raises_naming
 from evenhand.core.errors import UserError
 from evenhand.experiments.config import Config
 from evenhand.experiments.screens import begin_looks, looks_beside
@@ -17,7 +16,8 @@ from evenhand.gateway.opening import screen_of
 from evenhand.gateway.policy import CheckPolicy
 from evenhand.instruments.scorer.screening import Columns, LabelledTexts, ScreenTargets, calibrated
 from evenhand.scorers import WordList
-from screen.test_calibrate import labelled, scores_of, written
+from tests.errors import raises_naming
+from tests.scorers.screen.test_calibrate import labelled, scores_of, written
 
 WORDLIST = {"said": "wordlist", "name": WordList().name, "described": WordList().describe(),
             "attribute": "toxicity"}  # fmt: skip

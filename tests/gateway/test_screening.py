@@ -18,7 +18,7 @@ from evenhand.methods.build import build_method
 from evenhand.models.replay import ScriptedModel
 from evenhand.scorers.base import Scores, Unscored
 from evenhand.scorers.kinds import offline
-from gateway.speaking import Screen, team
+from tests.gateway.speaking import Screen, team
 
 BAD = "You are a stupid worthless piece of shit, go kill yourself."
 POLITE = "Thank you for your question. Here is a short summary of the main points. "

@@ -11,8 +11,8 @@ from evenhand.gateway import app
 from evenhand.gateway.keys import new_key
 from evenhand.gateway.policy import CheckPolicy, Policy, Tenant
 from evenhand.gateway.upstream import Upstream
-from gateway.speaking import BAD, GOOD, Speaker, gateway, upstream
-from gateway.test_hold import said
+from tests.gateway.speaking import BAD, GOOD, Speaker, gateway, upstream
+from tests.gateway.test_hold import said
 
 CHECK = CheckPolicy(set=("performance=false", "max_iterations=1"), deadline=5.0)
 ROUTES = [

@@ -16,7 +16,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from valkey.asyncio import Valkey
 
-from errors import raises_naming
 from evenhand.core.errors import UserError
 from evenhand.gateway.quotas import (
     Allowance,
@@ -26,6 +25,7 @@ from evenhand.gateway.quotas import (
     SharedQuotas,
     StoreUnavailable,
 )
+from tests.errors import raises_naming
 
 from . import quota_worker
 from .redis_server import RedisServer, new_server

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from errors import raises_naming
 from evenhand.gateway import sse
 from evenhand.gateway.wire import MalformedReply
-from gateway.streams import TIMES, parts
+from tests.errors import raises_naming
+from tests.gateway.streams import TIMES, parts
 
 # Each kind of line end, comments, fields that nobody asked for, data of several lines or none.
 STREAM = (

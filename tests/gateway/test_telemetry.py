@@ -24,7 +24,6 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from errors import raises_naming
 from evenhand import __version__
 from evenhand.agents import Cast
 from evenhand.cli.gateway import serve
@@ -41,7 +40,8 @@ from evenhand.gateway.telemetry import EVENT, RouteEvaluator, Telemetry
 from evenhand.gateway.verdicts import Action, Exchange
 from evenhand.methods.build import build_method
 from evenhand.models.replay import ScriptedModel
-from gateway.speaking import Screen, Speaker, free_port, gateway, team, up, upstream
+from tests.errors import raises_naming
+from tests.gateway.speaking import Screen, Speaker, free_port, gateway, team, up, upstream
 
 from .exchanges import NOON, exchange, kept, passed, refused, repaired, turn
 

@@ -17,11 +17,11 @@ from evenhand.gateway.wire.completions import Completions
 from evenhand.gateway.wire.responses import Responses
 from evenhand.models.base import ModelRequest
 from evenhand.scorers.base import Scores, Unscored
-from gateway.answers import CITED
-from gateway.speaking import BAD, GOOD, Served, Speaker, gateway, team, upstream
-from gateway.streams import fed, parts, stream_of
-from gateway.test_hold import said
-from gateway.test_window import events, words
+from tests.gateway.answers import CITED
+from tests.gateway.speaking import BAD, GOOD, Served, Speaker, gateway, team, upstream
+from tests.gateway.streams import fed, parts, stream_of
+from tests.gateway.test_hold import said
+from tests.gateway.test_window import events, words
 
 PASSED = ExchangeOutcome(action="passed")
 QUICK: dict[str, Any] = {"set": ("performance=false", "max_iterations=1"), "deadline": 5.0}

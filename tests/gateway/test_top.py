@@ -16,7 +16,6 @@ from aiohttp import web
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from errors import assert_names, raises_naming
 from evenhand.cli.app import app
 from evenhand.cli.gateway_top import _GatewayDisplay, _watch, page
 from evenhand.core.errors import UserError
@@ -34,6 +33,7 @@ from evenhand.gateway.top import (
 )
 from evenhand.gateway.verdicts import Action
 from evenhand.views import terminal
+from tests.errors import assert_names, raises_naming
 
 from .exchanges import AFTER, BEFORE, NOON, exchange, kept, passed, refused, repaired
 from .redis_server import new_server

@@ -15,8 +15,8 @@ from evenhand.gateway.keys import new_key
 from evenhand.gateway.policy import CheckPolicy, Policy, Tenant
 from evenhand.gateway.window import _ended
 from evenhand.models.base import ModelReply, Sample
-from gateway.speaking import BAD, GOOD, Served, Speaker, gateway, team, upstream
-from gateway.streams import TIMES, parts
+from tests.gateway.speaking import BAD, GOOD, Served, Speaker, gateway, team, upstream
+from tests.gateway.streams import TIMES, parts
 
 WINDOW: dict[str, Any] = {
     "mode": "window", "set": ("performance=false", "max_iterations=1"), "deadline": 5.0,

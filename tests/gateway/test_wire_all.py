@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from evenhand.gateway.wire import ExchangeOutcome, MalformedReply, UpstreamReply
-from gateway.answers import OLD, SAMPLES, Sample
-from gateway.streams import DONE, TIMES, fed, parts, read_simply, stream_of
+from tests.gateway.answers import OLD, SAMPLES, Sample
+from tests.gateway.streams import DONE, TIMES, fed, parts, read_simply, stream_of
 
 PLAIN = ExchangeOutcome(action="repaired")
 TOLD = ExchangeOutcome(action="repaired", detail={"action": "repaired"})

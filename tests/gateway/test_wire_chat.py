@@ -7,7 +7,7 @@ import pytest
 
 from evenhand.gateway.wire import ClientRequest, ExchangeOutcome, MalformedReply, Refused
 from evenhand.gateway.wire.chat import Chat, ChatReply
-from gateway.streams import DONE, fed, read_simply, stream_of
+from tests.gateway.streams import DONE, fed, read_simply, stream_of
 
 PLAIN = ExchangeOutcome(action="passed")
 USER = {"role": "user", "content": "Hello."}

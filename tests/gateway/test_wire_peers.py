@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from errors import raises_naming
 from evenhand.gateway.sse import EventReader, comment
 from evenhand.gateway.wire import ExchangeOutcome, MalformedReply, Refused
-from gateway.answers import CHAT, OLD, SAMPLES, Sample
-from gateway.streams import DONE, TIMES, fed, read_simply, stream_of
+from tests.errors import raises_naming
+from tests.gateway.answers import CHAT, OLD, SAMPLES, Sample
+from tests.gateway.streams import DONE, TIMES, fed, read_simply, stream_of
 
 PLAIN = ExchangeOutcome(action="repaired")
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)

@@ -7,8 +7,8 @@ import pytest
 
 from evenhand.gateway.wire import ClientRequest, ExchangeOutcome, MalformedReply, Refused
 from evenhand.gateway.wire.responses import Responses, ResponsesReply
-from gateway.answers import OLD, RESPONSES
-from gateway.streams import DONE, fed, read_simply, stream_of
+from tests.gateway.answers import OLD, RESPONSES
+from tests.gateway.streams import DONE, fed, read_simply, stream_of
 
 PLAIN = ExchangeOutcome(action="passed")
 

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import evenhand
-from errors import raises_naming
 from evenhand.agents.tools.search.corpus import Corpus
 from evenhand.core import Item
 from evenhand.core.errors import UserError
@@ -21,6 +20,7 @@ from evenhand.runs.runners import JsonlFile
 from evenhand.runs.runners.prompt_files import ParquetTable
 from evenhand.runs.runners.source import _Ids
 from evenhand.testing import any_reply
+from tests.errors import raises_naming
 
 LIMIT = 200_000
 

@@ -18,7 +18,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from errors import assert_names, raises_naming
 from evenhand.core.errors import CorruptRun, EvenhandError, StoreError
 from evenhand.experiments.exchange import export
 from evenhand.experiments.run_folders import list_runs
@@ -26,6 +25,7 @@ from evenhand.instruments import DataFolder
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.folder import LocalFolder
 from evenhand.runs.store.spending import spent_on
+from tests.errors import assert_names, raises_naming
 
 from .small_runs import MARK, Canary, plan, ran
 

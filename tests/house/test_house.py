@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import evenhand
-from errors import raises_naming
 from evenhand.aio import FUNCTIONS
+from tests.errors import raises_naming
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,6 +42,20 @@ def test_what_can_be_called_can_also_be_awaited_under_the_same_name_with_the_sam
         assert inspect.iscoroutinefunction(awaited)
         assert not inspect.iscoroutinefunction(waits)
         assert inspect.signature(waits) == inspect.signature(awaited)
+
+
+# What belongs to no single package: whole programs, pages, attacks, and what tests stand on.
+ACROSS = {
+    *("docs", "examples", "fuzz", "hostile", "house", "real", "release", "same_numbers"),
+    "loopback",
+}
+
+
+def test_tests_stand_beside_their_packages_in_a_mirrored_tree() -> None:
+    packages = {path.name for path in (ROOT / "src/evenhand").iterdir() if path.is_dir()}
+    folders = {path.parent.name for path in (ROOT / "tests").glob("*/__init__.py")}
+    assert folders - ACROSS <= packages
+    assert not list((ROOT / "tests").glob("test_*.py"))
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-from loopback import replies
-from loopback.http import Call, Line, read_call
+from tests.loopback import replies
+from tests.loopback.http import Call, Line, read_call
 
 Behaviour = Callable[[Call, Line], Awaitable[str]]
 """Answers a call on its line; gives a word for what it did, which is counted."""

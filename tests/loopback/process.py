@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
-from loopback.faulty import Behaviour, LoopbackServer
+from tests.loopback.faulty import Behaviour, LoopbackServer
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class RemoteServer:
 def in_own_process(behaviour: Behaviour, *, lists_models: bool = True) -> Iterator[RemoteServer]:
     # Forked from a process that has loaded what a behaviour needs: loading it takes seconds.
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["pytest", "loopback.process", "evenhand.models"])
+    context.set_forkserver_preload(["pytest", "tests.loopback.process", "evenhand.models"])
     ours, theirs = context.Pipe()
     child = context.Process(target=_child, args=(theirs, behaviour, lists_models), daemon=True)
     child.start()

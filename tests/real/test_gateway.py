@@ -14,7 +14,7 @@ import pytest
 
 from evenhand.gateway.keys import new_key
 from evenhand.runs.store import RunReader
-from real.conftest import EVENHAND, free_port
+from tests.real.conftest import EVENHAND, free_port
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(900)]
 

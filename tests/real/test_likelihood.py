@@ -2,10 +2,10 @@
 
 import pytest
 
-from errors import raises_naming
 from evenhand import Endpoint
 from evenhand.core.errors import UserError
 from evenhand.models.likelihood import EchoedLikelihood
+from tests.errors import raises_naming
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(600)]
 

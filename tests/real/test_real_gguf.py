@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from real.conftest import EVENHAND, free_port
+from tests.real.conftest import EVENHAND, free_port
 
 for package, how in (
     ("gguf", "pip install 'evenhand[train]'"),

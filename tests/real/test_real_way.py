@@ -16,7 +16,7 @@ from evenhand.methods.stardtox import Harm, Quality
 from evenhand.models import Endpoint
 from evenhand.models.base import ModelRequest
 from evenhand.runs.store import RunReader
-from real.conftest import EVENHAND
+from tests.real.conftest import EVENHAND
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(1500)]
 

@@ -10,8 +10,7 @@ The folders were made with evenhand 0.1 at commit 6c1384d. No record of a data s
 items have the tags that the sources of the benchmarks write, over sentences of our own. They are
 not made again: that an old folder is still read is part of the test.
 
-A number that is meant to change is recorded anew, and the difference is read line by line (from
-`tests/`; `PYTHONPATH=../src`):
+A number that is meant to change is recorded anew, and the difference is read line by line:
 
-    python -m same_numbers.record [INSTRUMENT ...] && git diff same_numbers/recorded
+    python -m tests.same_numbers.record [INSTRUMENT ...] && git diff tests/same_numbers/recorded
 """

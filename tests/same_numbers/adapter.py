@@ -35,9 +35,9 @@ from evenhand.instruments.scorer.sets import AuditTexts, held_out
 from evenhand.runs.store import RunReader
 from evenhand.training.probes import KEY
 from evenhand.views.files import plain
-from malibu.in_process import audited
-from same_numbers.flat import Entries, flat
-from scorers.judged_texts import Judged, scored_texts
+from tests.instruments.judge.in_process import audited
+from tests.same_numbers.flat import Entries, flat
+from tests.scorers.judged_texts import Judged, scored_texts
 
 KEPT = Path(__file__).with_name("kept")
 PRICES = Prices({"writer": Price(per_million_prompt_tokens=2, per_million_completion_tokens=6)})

@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from same_numbers.adapter import CASES
-from same_numbers.flat import write
+from tests.same_numbers.adapter import CASES
+from tests.same_numbers.flat import write
 
 RECORDED = Path(__file__).with_name("recorded")
 

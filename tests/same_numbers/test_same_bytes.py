@@ -19,9 +19,9 @@ from .digests import KEPT, digests
 def test_two_processes_write_the_same_bytes() -> None:
     threads = "1" if pl.thread_pool_size() >= 4 else "4"
     others = {"PYTHONHASHSEED": "1", "POLARS_MAX_THREADS": threads}
-    paths = os.pathsep.join([str(Path(__file__).parents[1]), *filter(None, sys.path)])
+    paths = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, sys.path)])
     told = subprocess.run(
-        [sys.executable, "-m", "same_numbers.digests"],
+        [sys.executable, "-m", "tests.same_numbers.digests"],
         env=os.environ | others | {"PYTHONPATH": paths},
         capture_output=True,
         text=True,

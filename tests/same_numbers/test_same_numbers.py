@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from evenhand.runs.store import RunReader
-from same_numbers.adapter import CASES, KEPT
-from same_numbers.flat import differences, flat, read
-from same_numbers.record import RECORDED
+from tests.same_numbers.adapter import CASES, KEPT
+from tests.same_numbers.flat import differences, flat, read
+from tests.same_numbers.record import RECORDED
 
 _RECORDED = {file.stem: read(file) for file in sorted(RECORDED.glob("*.json"))}
 _RUNS = sorted(file.parent for file in KEPT.rglob("run.json"))

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from loopback.faulty import LoopbackServer
-from loopback.http import Call, Line
+from tests.loopback.faulty import LoopbackServer
+from tests.loopback.http import Call, Line
 
 HANG = "hang"
 Answer = tuple[int, bytes] | str  # status and body, or HANG

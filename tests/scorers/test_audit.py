@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 import evenhand as eh
-from coded import codes
 from evenhand.core.errors import UserError
 from evenhand.experiments import gate_file
 from evenhand.experiments.measuring import concluded
@@ -25,6 +24,7 @@ from evenhand.runs.store import RunReader
 from evenhand.scorers import Scores, Unscored
 from evenhand.views import markdown, page_of
 from evenhand.views.charts import charts_of
+from tests.coded import codes
 
 from .judged_texts import Judged, scored_texts
 

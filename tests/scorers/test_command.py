@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from cli.conftest import Run, endpoint, evenhand
-from loopback.faulty import Fixed
-from loopback.process import in_own_process
+from tests.cli.conftest import Run, endpoint, evenhand
+from tests.loopback.faulty import Fixed
+from tests.loopback.process import in_own_process
 
 __all__ = ["endpoint", "evenhand"]  # fixtures
 

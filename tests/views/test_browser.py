@@ -14,8 +14,8 @@ import pytest
 from evenhand.findings.combined_report import CombinedReport
 from evenhand.views import charts, html, page_of
 from evenhand.views.blocks import Block, Box, Details, Diff, Figure, Grid, Heading, Line
-from views.opened import looked_at, needs_axe, needs_browser, opened
-from views.payloads import payloads, poisoned
+from tests.views.opened import looked_at, needs_axe, needs_browser, opened
+from tests.views.payloads import payloads, poisoned
 
 pytestmark = needs_browser
 

@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 import altair as alt
 import pytest
 
-from errors import assert_names, raises_naming
 from evenhand.core.errors import UserError
 from evenhand.findings.audit import audit_of
 from evenhand.findings.comparison import Comparison, compare
@@ -25,6 +24,7 @@ from evenhand.views.charts import Chart, chart, charts_of, of_audit
 from evenhand.views.charts.before_after import DumbbellRow, SlopeLine, apart, dots, dumbbell, slope
 from evenhand.views.charts.forest import ForestPanel, ForestRow, forest
 from evenhand.views.charts.of_report import estimate_row
+from tests.errors import assert_names, raises_naming
 
 KEPT = Path(__file__).parents[1] / "same_numbers/kept"
 _SVG = "{http://www.w3.org/2000/svg}"

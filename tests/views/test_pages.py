@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from errors import assert_names
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.report import Report, report
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.runs.store import RunReader
 from evenhand.views import page_of
 from evenhand.views.blocks import Block, Grid, Line
+from tests.errors import assert_names
 
 KEPT = Path(__file__).parents[1] / "same_numbers/kept/bbq"
 

@@ -9,7 +9,6 @@ import orjson
 import pytest
 from typer.testing import CliRunner
 
-from errors import assert_names
 from evenhand import aio
 from evenhand.cli.app import app
 from evenhand.core import Item, ScoreLimit
@@ -20,6 +19,7 @@ from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.runs.store import RunReader
 from evenhand.views import charts, page_of
 from evenhand.views.blocks import Box, Details, Diff, Grid, Heading, Line
+from tests.errors import assert_names
 
 # The harm of the stored answer and of its two revisions; None: the judge's reply is unreadable.
 HARMS: dict[str, list[int | None]] = {

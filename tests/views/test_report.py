@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from coded import coded
-from errors import assert_names, raises_naming
 from evenhand import UserError
 from evenhand.cli.app import app
 from evenhand.experiments.dossiers import dossier_of
@@ -23,7 +21,9 @@ from evenhand.runs.store import RunReader
 from evenhand.views import charts, html, markdown, page_of
 from evenhand.views.blocks import Block, Box, Details, Diff, Figure, Grid, Heading, Line, diff
 from evenhand.views.visible import visible
-from views.conftest import KEPT
+from tests.coded import coded
+from tests.errors import assert_names, raises_naming
+from tests.views.conftest import KEPT
 
 
 @pytest.fixture(autouse=True)

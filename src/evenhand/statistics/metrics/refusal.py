@@ -1,8 +1,8 @@
 """Does a text refuse its task, and does it lecture? Rules on words, in English: each can be read.
 
 A judge would see more, and nobody could say why it counted what. What these rules miss or hit too
-much stands with the cases of `tests/overcorrection`. New rules are a new version: two rates of
-different versions are not to be compared.
+much stands with the cases of `tests/instruments/overcorrection`. New rules are a new
+version: two rates of different versions are not to be compared.
 
 Speech in quotation marks is somebody else's: `"I can't help you with that," she said.` is a story.
 A text that is one quotation as a whole is taken for the writer's own.

@@ -1,0 +1,163 @@
+"""A verdict read by log-probabilities: a weighted mark, a logit, or nothing; never a made-up 0."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+import pytest
+
+from evenhand.agents import OnScale, YesNo
+from evenhand.core import Failed, Item
+from evenhand.core.errors import ModelRefused, UnreadableReply
+from evenhand.methods import Method, StarDTox
+from evenhand.methods.baselines.detect_first import DetectFirst
+from evenhand.methods.baselines.several_drafts import BestOfN
+from evenhand.methods.build import build_method
+from tests.errors import assert_names, raises_naming
+from tests.stage import QUESTION, TEXT, Stage, choice, quality, told, untold
+
+GENERATOR, BIAS, DETECTOR = "generator", "bias_evaluator", "detector"
+
+
+class Stars(OnScale):
+    scale: ClassVar[Mapping[str, float]] = {str(mark): float(mark) for mark in range(1, 6)}
+
+
+def read(listed: dict[str, float]) -> YesNo:
+    return YesNo.read_sample(told(listed).samples[0])
+
+
+# -- the numbers, by hand ------------------------------------------------------------------------
+
+
+def test_yes_and_no_are_added_up_in_any_case_and_weighed_against_each_other() -> None:
+    found = read({"Yes": 0.6, " yes": 0.15, "No": 0.2, "maybe": 0.05})
+    assert found.weighted == pytest.approx(0.75 / 0.95)
+    assert found.logit == pytest.approx(math.log(0.75 / 0.2))
+
+
+def test_a_mark_is_the_mean_of_the_scale_weighted_by_what_is_likely() -> None:
+    found = Stars.read_sample(told({"4": 0.5, "5": 0.3, "2": 0.1, "The": 0.1}).samples[0])
+    assert found.weighted == pytest.approx((4 * 0.5 + 5 * 0.3 + 2 * 0.1) / 0.9)
+
+
+def test_a_no_that_is_not_listed_has_the_most_that_it_can_have() -> None:
+    found = read({"yes": 0.9, "Yes": 0.08})  # 0.02 is left over, less than the smallest, 0.08
+    assert found.logit == pytest.approx(math.log(0.98 / 0.02))
+    assert found.weighted == 1.0
+
+
+def test_a_certain_yes_has_a_finite_logit() -> None:
+    assert read({"yes": 1.0}).logit == pytest.approx(math.log(1e6))
+
+
+@pytest.mark.parametrize("text", ["yes", " No\n"])
+def test_without_log_probabilities_there_is_what_was_said_and_no_number(text: str) -> None:
+    found = YesNo.read_sample(untold(text).samples[0])
+    assert found.said == text.strip().lower()
+    assert (found.weighted, found.logit) == (None, None)
+    with raises_naming(ModelRefused, "top_logprobs", "`evenhand doctor`"):
+        _ = found.mark
+
+
+def test_a_model_that_would_rather_say_something_else_gives_no_verdict() -> None:
+    with raises_naming(UnreadableReply, "0.49", "yes, no") as refused:
+        read({"The": 0.51, "yes": 0.4, "no": 0.09})
+    assert refused.value.kind == "off_scale"
+    assert read({"The": 0.49, "yes": 0.4, "no": 0.11}).weighted == pytest.approx(0.4 / 0.51)
+
+
+@pytest.mark.parametrize("text", ["maybe", "", "y" * 99_999])
+def test_words_off_the_scale_are_unreadable(text: str) -> None:
+    with raises_naming(UnreadableReply, "off_scale"):
+        YesNo.read_sample(untold(text).samples[0])
+
+
+# -- the judges that can be read so --------------------------------------------------------------
+
+
+async def test_stardtox_weighs_yes_against_no_and_sends_an_unsupported_choice_back() -> None:
+    verdicts = [told({"no": 0.9, "yes": 0.1}), told({"yes": 0.76, "no": 0.04, "It": 0.2})]
+    stage = Stage({GENERATOR: [choice("A"), choice("C")], BIAS: verdicts})
+    answer = await stage.answer(StarDTox(read="logprob"), QUESTION)
+    assert stage.order == [GENERATOR, BIAS] * 2
+    assert [draft.scores["support"] for draft in answer.drafts] == pytest.approx([0.1, 0.95])
+    assert (answer.choice, answer.stopped) == (2, "accepted")
+    objection = "Supported by the context only to 0.10 (must be above 0.8): the context does not"
+    assert objection in stage.asked_of(GENERATOR)[1]
+    asked = next(request for role, request in stage.asked if role == BIAS)
+    assert (asked.schema, asked.max_tokens, asked.logprobs, asked.temperature) == (None, 1, 20, 0.0)
+    assert f"<answer>\n{QUESTION.choices[0]}\n</answer>" in stage.asked_of(BIAS)[0]
+    assert "yes or no" in stage.asked_of(BIAS)[0]
+
+
+async def test_stardtox_reads_the_harm_of_a_text_so_and_its_quality_as_ever() -> None:
+    stage = Stage(
+        {
+            GENERATOR: ["a fool.", "a baker."],
+            BIAS: [told({"Yes": 0.7, "No": 0.3}), told({"No": 0.95, "Yes": 0.05})],
+            "performance_evaluator": [quality(90, 90, 90)] * 2,
+        }
+    )
+    answer = await stage.answer(StarDTox(read="logprob"), TEXT)
+    assert [draft.scores["harm"] for draft in answer.drafts] == pytest.approx([0.7, 0.05])
+    assert answer.stopped == "accepted"
+    assert_names(stage.asked_of(GENERATOR)[1], "Harm 0.70", "below 0.1", "as harmful")
+
+
+async def test_best_of_n_takes_the_answer_that_is_likeliest_supported() -> None:
+    lines = {GENERATOR: [choice("A"), choice("C")]}
+    verdicts = [told({"yes": 0.3, "no": 0.7}), told({"yes": 0.6, "no": 0.4})]
+    answer = await Stage({**lines, BIAS: verdicts}).answer(BestOfN(n=2, read="logprob"), QUESTION)
+    assert answer.choice == 2
+    assert answer.drafts[-1].scores["support"] == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize(
+    ("yes", "stopped", "calls"), [(0.49, "undecided", 1), (0.51, "single_pass", 2)]
+)
+async def test_detect_first_asks_the_question_where_yes_is_likelier_than_no(
+    yes: float, stopped: str, calls: int
+) -> None:
+    stage = Stage({DETECTOR: [told({"no": 1 - yes, "yes": yes})], GENERATOR: [choice("B")]})
+    answer = await stage.answer(DetectFirst(read="logprob"), QUESTION)
+    assert (answer.stopped, len(stage.turns)) == (stopped, calls)
+
+
+READ_SO = [
+    pytest.param(StarDTox(read="logprob"), QUESTION, [BIAS], id="stardtox, a choice"),
+    pytest.param(StarDTox(read="logprob", performance=False), TEXT, [BIAS], id="stardtox, a text"),
+    pytest.param(BestOfN(n=2, read="logprob"), QUESTION, [BIAS] * 2, id="best of n"),
+    pytest.param(DetectFirst(read="logprob"), QUESTION, [DETECTOR], id="detect first"),
+]
+
+
+@pytest.mark.parametrize(("method", "item", "judges"), READ_SO)
+async def test_a_judge_without_log_probabilities_fails_the_item_and_is_not_guessed(
+    method: Method, item: Item, judges: list[str]
+) -> None:
+    drafts = [choice("A"), choice("B")] if item.choices else ["a fool."]
+    stage = Stage({GENERATOR: drafts, judges[0]: [untold("yes")] * len(judges)})
+    event = await stage.end_of(method, item)
+    assert isinstance(event, Failed)
+    assert event.reason == "model_refused"
+    assert_names(event.message, "read=json")
+    assert [role for role in stage.order if role != GENERATOR] == judges  # and nobody revised
+
+
+async def test_a_verdict_off_the_scale_is_asked_for_once_more_and_then_fails_the_item() -> None:
+    off = told({"The": 0.9, "yes": 0.1}, text="The")
+    stage = Stage({GENERATOR: [choice("A")], BIAS: [off, off]})
+    event = await stage.end_of(StarDTox(read="logprob"), QUESTION)
+    assert isinstance(event, Failed)
+    assert event.reason == "unreadable_reply:off_scale"
+    assert stage.order == [GENERATOR, BIAS, BIAS]
+
+
+def test_it_is_a_setting_of_each_and_json_unless_it_is_set() -> None:
+    for name in ("stardtox", "best_of_n", "detect_first"):
+        usual, other = build_method(name), build_method(name, ["read=logprob"])
+        assert usual == replace(other, read="json")  # type: ignore[type-var]
+        prompts = {agent.prompt.id for agent in other.agents()}
+        assert any(prompt.endswith("_yes_no") for prompt in prompts)

@@ -1,1 +1,0 @@
-"""Each room by itself, with numbers worked by hand."""
