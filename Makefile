@@ -5,7 +5,7 @@ PYTEST = $(PY) -m pytest --durations=20 --durations-min=5
 # While writing: what breaks most often; mypy looks at what changed.
 QUICK = tests/house tests/agents tests/core tests/methods tests/statistics tests/cli/test_help.py
 
-.PHONY: check quick quick-test lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm check-inspect check-providers bench-findings bench-conformance bench-injection bench-gate bench-gate-until bench-view bench-gateway bench-watching bench-cheaper bench-ledger bench-screen bench-remedies bench-screen-band bench-null bench-pages bench-batch
+.PHONY: check quick quick-test lint types contracts test test-cluster test-crash test-commands test-others test-real test-services test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm check-inspect check-providers bench-findings bench-conformance bench-injection bench-gate bench-gate-until bench-view bench-gateway bench-watching bench-cheaper bench-ledger bench-screen bench-remedies bench-screen-band bench-null bench-pages bench-batch
 
 check: lint test
 
@@ -28,7 +28,7 @@ types:
 contracts:
 	.venv/bin/lint-imports
 
-# Three at a time, the longest first, as many tests wait for processes that they started; types,
+# Four at a time, the longest first, as many tests wait for processes that they started; types,
 # contracts and pages go along. What looks at the clock runs after them, alone.
 CLUSTER = tests/runs/cluster
 CLUSTER_TIMED = tests/runs/cluster/test_limit.py
@@ -42,14 +42,16 @@ TIMED_FAULTS = adaptive_concurrency retry_after total_deadline upstream_faults
 # What a reader or a user would do: pages, examples, packages of others, the self-test.
 WHOLE = tests/docs tests/examples tests/api tests/templates tests/validation/self_test tests/validation/conformance
 # The slower half of the rest: commands, and what is computed of runs.
-COMMANDS = tests/instruments/bbq tests/cli tests/training/debates tests/models/faults tests/findings tests/fuzz
-APART = $(COMMANDS) $(CLUSTER) $(CRASH) $(STORE) $(REAL) $(TRAINING) $(WHOLE) $(TIMED)
+COMMANDS = tests/instruments/bbq tests/cli tests/training/debates tests/findings tests/fuzz
+# What asks and serves: models, gateway, pages, scorers.
+SERVICES = tests/gateway tests/models tests/scorers tests/views
+APART = $(COMMANDS) $(SERVICES) $(CLUSTER) $(CRASH) $(STORE) $(REAL) $(TRAINING) $(WHOLE) $(TIMED)
 
 # Several processes share few cores: with threads of its own each would wait for the others.
 test: export POLARS_MAX_THREADS = 1
 test: export OPENBLAS_NUM_THREADS = 1
 test:
-	$(MAKE) --jobs=3 --output-sync=target test-others test-commands test-whole test-store test-cluster test-real test-training test-crash types docs contracts
+	$(MAKE) --jobs=4 --output-sync=target test-others test-services test-commands test-whole test-store test-cluster test-real test-training test-crash types docs contracts
 	$(PYTEST) $(TIMED)
 
 test-cluster:
@@ -59,7 +61,10 @@ test-crash:
 	$(PYTEST) $(CRASH) $(CRASH_TIMED:%=--ignore=%)
 
 test-commands:
-	$(PYTEST) $(COMMANDS) $(TIMED:%=--ignore=%)
+	$(PYTEST) $(COMMANDS)
+
+test-services:
+	$(PYTEST) $(SERVICES) $(TIMED:%=--ignore=%)
 
 test-others:
 	$(PYTEST) tests $(APART:%=--ignore=%)

@@ -3,8 +3,8 @@
     python -m bench.batch            # 10,000 items of StarDTox
 
 A server of our own answers both by the same script (tests/models/batches/provider.py), so what
-differs would be ours. It misbehaves as the tests have it: results in another order and twice, lines that
-fail, lines that are missing. `make bench-batch` kills some runs first.
+differs would be ours. It misbehaves as the tests have it: results in another order and
+twice, lines that fail, lines that are missing. `make bench-batch` kills some runs first.
 """
 
 import argparse

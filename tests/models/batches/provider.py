@@ -1,7 +1,7 @@
 """A server that speaks both forms of batches, and misbehaves as it is told.
 
 It answers by the script of `tests/runs/crash/worker.py`: the same words get the same
-reply, directly or in a batch. Each reply that it made leaves a line in a log, as a provider would bill it.
+reply, directly or in a batch. Each reply leaves a line in a log, as a provider would bill it.
 """
 
 import asyncio
