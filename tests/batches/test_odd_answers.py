@@ -44,6 +44,7 @@ class Answers:
         self.redact = Endpoint(self.url, model="m").redact
 
     async def send(self, *_: Any, **__: Any) -> tuple[int, dict[str, str], bytes]:
+        await asyncio.sleep(0)
         status, body = self.answers[0] if len(self.answers) == 1 else self.answers.popleft()
         return status, {}, json.dumps(body).encode()
 
@@ -125,6 +126,23 @@ def test_a_reply_that_the_context_window_cut_off_is_cut_off() -> None:
     assert reply.samples[0].finish == "length"
 
 
+@pytest.mark.parametrize("created", [None, "2026-11-19T10:00:00Z", 5.5])
+async def test_a_list_with_odd_times_and_tags_is_searched_to_its_end(created: Any) -> None:
+    others = [{"id": f"o{n}", "created_at": created, "metadata": ["k"]} for n in range(2)]
+    ours = {"id": "ours", "created_at": created, "metadata": {"evenhand": "k"}, "status": "done"}
+    api = openai((200, {"data": others, "has_more": True}), (200, {"data": [ours]}))
+    assert await api.find(BATCH) == "ours"
+
+
+@pytest.mark.parametrize("form", ["openai", "anthropic"])
+async def test_a_list_that_gives_one_page_again_and_again_is_searched_once(form: str) -> None:
+    page = {"data": [{"id": "o", "created_at": "2026-11-19T10:00:00Z"}], "has_more": True}
+    api = openai() if form == "openai" else anthropic()
+    api._service = Answers((200, page))  # type: ignore[assignment]
+    async with asyncio.timeout(5):
+        assert await api.find(BATCH) is None
+
+
 # -- the queue -------------------------------------------------------------------------------------
 
 
@@ -199,6 +217,16 @@ async def test_what_was_spent_before_the_last_batch_is_in_the_error(tmp_path: Pa
         with pytest.raises(ModelBusy) as busy:
             await through.complete(HELLO)
     assert (len(model.sent), busy.value.attempts, busy.value.tokens) == (4, 3, (40, 7))
+
+
+async def test_answers_that_cannot_be_read_are_not_free(tmp_path: Path) -> None:
+    unreadable = Endpoint(Answers.url, model="m").read_in_batch(200, b"{}", HELLO, USUAL)
+    model, queue = Model(unreadable), queue_in(tmp_path)
+    through = queue.through(cast(Any, model))
+    async with queue:
+        with pytest.raises(ModelBusy) as busy:
+            await through.complete(HELLO)
+    assert (len(model.sent), busy.value.attempts, busy.value.tokens) == (3, 3, None)
 
 
 STEM = "batches/000000-1700000000-{}-0123456789ab"

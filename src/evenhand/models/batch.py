@@ -107,6 +107,7 @@ class AskAgain:
     why: str
     in_another_form: bool = False
     spent: Usage | None = None  # on an answer that was of no use
+    uncounted: bool = False  # such an answer came, and its tokens are not known
 
 
 class NotSure(Exception):
@@ -219,6 +220,7 @@ class _Waiting:
     forms: int = 0  # that another form was tried
     dialect: Dialect | None = None  # in which it was asked; None: by an earlier process
     spent: Usage | None = None  # on answers that were of no use
+    uncounted: bool = False  # one of these did not say
 
 
 @dataclass(slots=True, eq=False)
@@ -636,6 +638,7 @@ class BatchQueue:
         if isinstance(outcome, AskAgain):
             if outcome.spent is not None:
                 entry.spent = together(entry.spent or Usage(0, 0), outcome.spent)
+            entry.uncounted = entry.uncounted or outcome.uncounted
             in_form = outcome.in_another_form and entry.forms < _MOST_FORMS
             self._again(player, name, outcome.why, in_another_form=in_form)
             return
@@ -664,7 +667,8 @@ class BatchQueue:
             )
             # Providers bill the requests of a batch that were answered.
             spent = entry.spent or Usage(0, 0)
-            error.tokens = spent.prompt_tokens, spent.completion_tokens
+            counts = spent.prompt_tokens, spent.completion_tokens
+            error.tokens = None if entry.uncounted else counts
             _fail(entry, error)
             return
         player.queue.append(name)

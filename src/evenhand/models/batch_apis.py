@@ -6,6 +6,7 @@ its own messages. What each provider does is listed in docs/batch.md.
 """
 
 import asyncio
+import math
 import os
 import shutil
 import subprocess
@@ -159,12 +160,15 @@ class OpenAIBatches(_HttpBatches):
             page = self._json(await self._get(f"/batches?limit=100{after}"))
             entries = [entry for entry in page.get("data") or () if isinstance(entry, dict)]
             for entry in entries:
-                if (entry.get("metadata") or {}).get(_METADATA) == batch.key:
+                metadata = entry.get("metadata")
+                if isinstance(metadata, dict) and metadata.get(_METADATA) == batch.key:
                     found[str(entry.get("id"))] = str(entry.get("status"))
-            oldest = min((entry.get("created_at") or 0 for entry in entries), default=0)
-            if not page.get("has_more") or oldest < batch.created - _EARLIER:
+            created = [_numbers(entry).get("created_at", math.inf) for entry in entries]
+            last, after = after, f"&after={entries[-1].get('id')}" if entries else ""
+            if not page.get("has_more") or after in ("", last):
                 break
-            after = f"&after={entries[-1].get('id')}"
+            if min(created) < batch.created - _EARLIER:
+                break
         useful = [id for id, status in found.items() if status not in ("failed", "cancelled")]
         return next(iter([*useful, *found]), None)
 
@@ -248,9 +252,9 @@ class AnthropicBatches(_HttpBatches):
                 if await self._is_it(entry, batch):
                     return str(entry.get("id"))
             oldest = min((_moment(entry.get("created_at")) for entry in entries), default=0.0)
-            if not page.get("has_more") or oldest < batch.created - _EARLIER:
+            last, after = after, f"&after_id={entries[-1].get('id')}" if entries else ""
+            if not page.get("has_more") or after == last or oldest < batch.created - _EARLIER:
                 return None
-            after = f"&after_id={entries[-1].get('id')}"
 
     async def _is_it(self, entry: Mapping[str, Any], batch: OpenBatch) -> bool:
         id, counts = str(entry.get("id")), _numbers(entry.get("request_counts"))

@@ -596,7 +596,7 @@ class Endpoint(RemoteModel):
             why = "the endpoint does not take the form in which it was asked"
             return AskAgain(why, in_another_form=True, spent=otherwise.spent)
         except wire.BadBody as error:
-            return AskAgain(self._redact(str(error)))
+            return AskAgain(self._redact(str(error)), uncounted=True)
         samples, usage, served_by, adapted = read
         return ModelReply(samples=samples, usage=usage, served_by=served_by, adapted=adapted)
 
