@@ -200,6 +200,18 @@ def test_log_probabilities_of_a_continued_text_are_parallel_lists() -> None:
     )
 
 
+def test_a_thought_in_a_field_of_its_own_has_its_tokens_taken_out_of_the_list() -> None:
+    words = ("No", ", I", " think", "</think>", "\n\n", "Yes", "<|im_end|>")
+    tokens = [{"token": word, "logprob": -0.5} for word in words]
+    choice = {
+        "message": {"content": "\n\nYes", "reasoning_content": "No, I think"},
+        "logprobs": {"content": tokens},
+    }
+    (sample,), _, _ = decode(body(choice), ModelRequest(messages=HELLO, logprobs=1))
+    assert (sample.text, sample.thinking) == ("Yes", "No, I think")
+    assert sample.logprobs == (TokenLogprob("Yes", -0.5),)
+
+
 def test_log_probabilities_that_nobody_asked_for_are_left_alone() -> None:
     (sample,), _, _ = decode(body(said("hi", logprobs={"content": "?"})), CHAT)
     assert sample.logprobs is None
@@ -237,6 +249,37 @@ def test_log_probabilities_that_nobody_asked_for_are_left_alone() -> None:
 def test_log_probabilities_in_another_shape_are_a_bad_body(logprobs: dict[str, Any]) -> None:
     with raises_naming(BadBody, "log-probabilities"):
         decode(body(said("hi", logprobs=logprobs)), ModelRequest(messages=HELLO, logprobs=1))
+
+
+def streamed(*pieces: dict[str, Any]) -> Sample:
+    ended = ({"index": pieces[-1].get("index", 0), "delta": {}, "finish_reason": "stop"},)
+    chunks = [json.dumps({"choices": [piece]}) for piece in (*pieces, *ended)]
+    (sample,), _, _ = decode("".join(f"data: {chunk}\n\n" for chunk in chunks).encode(), CHAT)
+    return sample
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "thinking", "thinking_blocks"])
+def test_parts_in_a_field_for_thoughts_are_no_part_of_the_streamed_answer(field: str) -> None:
+    thought = {"delta": {field: [{"type": "text", "text": "Hm."}]}}
+    sample = streamed(thought, {"delta": {"content": "Yes."}})
+    assert (sample.text, sample.thinking) == ("Yes.", "Hm.")
+
+
+def test_parts_in_other_fields_of_a_stream_are_left_alone() -> None:
+    cited = {"delta": {"annotations": [{"type": "url_citation", "text": "a page"}, "another"]}}
+    parts = {"delta": {"content": [{"type": "text", "text": "Yes."}]}}
+    sample = streamed(cited, parts)
+    assert (sample.text, sample.thinking) == ("Yes.", "")
+
+
+def test_a_stream_may_say_null_for_no_calls_and_for_the_first_choice() -> None:
+    nulls = {"index": None, "delta": {"content": "Yes.", "tool_calls": None}}
+    assert streamed(nulls, {"index": 0, "delta": {"content": " No."}}).text == "Yes. No."
+
+
+def test_a_streamed_choice_whose_index_is_no_number_is_a_bad_body() -> None:
+    with raises_naming(BadBody, "'1'"):
+        streamed({"index": 0, "delta": {"content": "a"}}, {"index": "1", "delta": {}})
 
 
 def test_a_refusal_is_an_answer_in_words_and_silence_an_empty_one() -> None:

@@ -2,13 +2,14 @@
 
 import asyncio
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 from evenhand.api import inputs
+from evenhand.core.errors import UserError, choices_for
 from evenhand.models.local_models import gguf_file
 from evenhand.training import cards, launch
 from evenhand.training.config import prepare
@@ -276,22 +277,29 @@ async def train_export(
     return tuple(await asyncio.to_thread(export, project, job, Path(out)))
 
 
-async def train_card(model: str | Path, *, measured: Sequence[str | Path] = ()) -> Path:
+async def train_card(
+    model: str | Path, *, measured: str | Path | Sequence[str | Path] = ()
+) -> Path:
     """Rewrite the card of a trained model, with its probes and measurements.
 
     Args:
         model: The `model` folder of a training.
-        measured: JSON files of comparisons before and after the training.
+        measured: A JSON file of a comparison before and after the training, or several.
 
     Returns:
         The card.
     """
-    return await asyncio.to_thread(cards.renew, Path(model), [*map(Path, measured)])
+    files = [measured] if isinstance(measured, str | Path) else measured
+    return await asyncio.to_thread(cards.renew, Path(model), [*map(Path, files)])
 
 
 def _job(
     stage: str, model: str | Path, pairs: str | Path, out: str | Path, options: TrainOptions
 ) -> TrainingJob:
+    known = TrainOptions.__annotations__
+    unknown = next((name for name in options if name not in known), None)
+    if unknown is not None:
+        raise UserError(f"unknown training option {unknown!r}. {choices_for(unknown, known)}")
     assignments = [f"{name}={value}" for name, value in options.get("settings", {}).items()]
     return TrainingJob(
         stage=stage,
@@ -307,6 +315,18 @@ class _TrainingCancelled(Exception):
     """Ends a training whose caller was cancelled; it is resumed from its last checkpoint."""
 
 
+async def _to_its_end(training: Callable[[], dict[str, Any]], stop: Callable[[], None]) -> Any:
+    """Run a training in a thread. Who cancels it waits until it has stopped: two trainings in a
+    folder would write over each other."""
+    running = asyncio.ensure_future(asyncio.to_thread(training))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        stop()
+        await asyncio.gather(running, return_exceptions=True)
+        raise
+
+
 async def _train(job: TrainingJob, options: TrainOptions) -> TrainingResult:
     processes, tell = options.get("processes", 1), options.get("tell", silent)
     stopped = threading.Event()
@@ -316,10 +336,8 @@ async def _train(job: TrainingJob, options: TrainOptions) -> TrainingResult:
             raise _TrainingCancelled
         tell(event)
 
-    try:
-        record = await asyncio.to_thread(partial(launch.train, job, processes, told))
-    except asyncio.CancelledError:
-        stopped.set()
-        raise
+    record = await _to_its_end(
+        partial(launch.train, job, processes, told, stopped.is_set), stopped.set
+    )
     run = await asyncio.to_thread(training_run, job.out)
     return TrainingResult(model=job.out / "model", outcome=str(record.get("outcome")), run=run)

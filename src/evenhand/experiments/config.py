@@ -439,7 +439,7 @@ async def open_model(config: ModelConfig) -> ChatModel:
     if config.batch == "vllm":
         if config.model is None:
             raise UserError('batch = "vllm" needs the name of the model, as vLLM is told it')
-        return VllmFiles(config.model)
+        return VllmFiles(config.model, config.params)
     opened = endpoint(config, config.model or "")
     if not isinstance(opened, Endpoint):
         return opened

@@ -21,7 +21,7 @@ import re
 import secrets
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
@@ -39,7 +39,7 @@ _MOST_FORMS = 8  # our choice: as many forms as an endpoint may refuse, one batc
 _MOST_REFUSALS = 60  # our choice: an hour of "too much is waiting", at one try a minute
 _FOLDER = "batches"
 _STEM = re.compile(r"batches/([0-9]{6})-([0-9]{10,})-([0-9a-f]{8})-([0-9a-f]{12})\.jsonl")
-_ID = re.compile(r"[A-Za-z0-9_.:-]{1,200}")
+_ID = re.compile(r"(?!.*\.\.)[A-Za-z0-9_.:=+~/-]{1,1000}")  # gateways have long ones, with slashes
 _PASSES = 12  # our choice: turns of the loop in which side-by-side questions are all asked
 
 _T = TypeVar("_T")
@@ -107,6 +107,7 @@ class AskAgain:
     why: str
     in_another_form: bool = False
     spent: Usage | None = None  # on an answer that was of no use
+    uncounted: bool = False  # such an answer came, and its tokens are not known
 
 
 class NotSure(Exception):
@@ -178,20 +179,30 @@ class AsksInBatches(Protocol):
 class VllmFiles:
     """A model that no server has: vLLM reads the requests of a batch from a file."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, params: Mapping[str, Any] | None = None) -> None:
+        """Name the model.
+
+        Args:
+            model: The name, as vLLM is told it.
+            params: Further fields of every request.
+        """
+        from evenhand.models.endpoint import sendable_params  # noqa: PLC0415 - it needs this module
+
         self._model = model
+        self._params = sendable_params(params or {})
 
     @property
     def name(self) -> str:
         return self._model
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": "vllm_files", "model": self._model}
+        described = {"kind": "vllm_files", "model": self._model}
+        return {**described, "params": self._params} if self._params else described
 
     def batch_api(self, folder: BatchFolder) -> BatchApi:
         from evenhand.models.batch_apis import VllmBatches  # noqa: PLC0415 - it needs this module
 
-        return VllmBatches(self._model, folder)
+        return VllmBatches(self._model, folder, self._params)
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         del request
@@ -209,6 +220,7 @@ class _Waiting:
     forms: int = 0  # that another form was tried
     dialect: Dialect | None = None  # in which it was asked; None: by an earlier process
     spent: Usage | None = None  # on answers that were of no use
+    uncounted: bool = False  # one of these did not say
 
 
 @dataclass(slots=True, eq=False)
@@ -383,7 +395,7 @@ class BatchQueue:
     def _submit(self, player: _Player) -> None:
         """Make batches of what waits, one for each route."""
         routes: dict[str, deque[str]] = {}
-        for name in player.queue:
+        for name in dict.fromkeys(player.queue):  # who left and came back is in it twice
             if name in player.waiting:  # else the caller has gone
                 route = player.api.route(player.waiting[name].request)
                 routes.setdefault(route, deque()).append(name)
@@ -626,6 +638,7 @@ class BatchQueue:
         if isinstance(outcome, AskAgain):
             if outcome.spent is not None:
                 entry.spent = together(entry.spent or Usage(0, 0), outcome.spent)
+            entry.uncounted = entry.uncounted or outcome.uncounted
             in_form = outcome.in_another_form and entry.forms < _MOST_FORMS
             self._again(player, name, outcome.why, in_another_form=in_form)
             return
@@ -652,7 +665,10 @@ class BatchQueue:
             error = ModelBusy(
                 f"not answered in {entry.times} batches; last: {why}", attempts=entry.times
             )
-            error.tokens = (0, 0)  # providers bill the requests of a batch that were answered
+            # Providers bill the requests of a batch that were answered.
+            spent = entry.spent or Usage(0, 0)
+            counts = spent.prompt_tokens, spent.completion_tokens
+            error.tokens = None if entry.uncounted else counts
             _fail(entry, error)
             return
         player.queue.append(name)
@@ -673,26 +689,34 @@ class BatchQueue:
             stem = name.removeprefix(f"{_FOLDER}/").removesuffix(".jsonl")
             state = BatchState(id="", status="taken up", total=0)
             batch = _Batch(stem, [], state, taken_up=True)
-            sent = batch.at(".sent.json") in there
-            id = orjson.loads(self._folder.read(batch.at(".sent.json")))["id"] if sent else ""
-            if id and not _ID.fullmatch(id):
-                raise CorruptRun(f"{self._folder.root}/{batch.at('.sent.json')} names no batch")
-            self._known.update([id] if id else [])
-            state.id = id
-            results = batch.at(".results.jsonl")
-            lines = None
-            if results in there:
-                lines = dict[str, Any]()
-                head, *rows = map(orjson.loads, self._folder.read(results).splitlines())
-                state.status, state.why, state.ended = head["status"], head["why"], True
-                lines = {row["name"]: row["line"] for row in rows}
-                lines[""] = head["ended"]
-            batch.names = [
-                _id_of(line).partition("_")[2] for line in self._folder.read(name).splitlines()
-            ]
-            state.total = len(batch.names)
-            found.append((batch, lines))
+            try:
+                found.append((batch, self._read(batch, there)))
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise CorruptRun(
+                    f"{self._folder.root}/{name} or a file beside it cannot be read ({error})"
+                ) from None
         return found
+
+    def _read(self, batch: _Batch, there: Collection[str]) -> dict[str, Any] | None:
+        """Read what is on record of a batch; its results, or None."""
+        state, lines = batch.state, None
+        if batch.at(".sent.json") in there:
+            state.id = orjson.loads(self._folder.read(batch.at(".sent.json")))["id"]
+            if not _ID.fullmatch(state.id):
+                raise ValueError("no batch has such an id")
+            self._known.add(state.id)
+        results = batch.at(".results.jsonl")
+        if results in there:
+            head, *rows = map(orjson.loads, self._folder.read(results).splitlines())
+            state.status, state.why, state.ended = head["status"], head["why"], True
+            lines = {row["name"]: row["line"] for row in rows}
+            lines[""] = head["ended"]
+        requests = self._folder.read(batch.at(".jsonl")).splitlines()
+        batch.names = [_id_of(line).partition("_")[2] for line in requests]
+        if not all(name.partition("-")[0].isdecimal() for name in batch.names):
+            raise ValueError("a request has no name")
+        state.total = len(batch.names)
+        return lines
 
     def _take_up(self, batch: _Batch, lines: dict[str, Any] | None) -> None:
         player = self._players.get(batch.stem.split("-")[2])

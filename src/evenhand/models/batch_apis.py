@@ -6,6 +6,7 @@ its own messages. What each provider does is listed in docs/batch.md.
 """
 
 import asyncio
+import math
 import os
 import shutil
 import subprocess
@@ -45,7 +46,12 @@ _LOOKS_WITHOUT_FILES = 20  # our choice: a batch is told to be complete before i
 _ANTHROPIC = {"anthropic-version": "2023-06-01"}
 _MAX_TOKENS = 4096  # our choice: where nobody said how long a reply of Anthropic's may be
 _UNCHANGED = 30.0  # our choice, in seconds: then a file that somebody else writes is whole
-_FINISH = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length"}
+_FINISH = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+}
 _OWN = os.O_NOFOLLOW | os.O_CLOEXEC  # through no link: the folder may come from a stranger
 _BY_FORM = ("output_config", "output_format")
 
@@ -73,7 +79,7 @@ class _HttpBatches:
         if status == 200:
             return body
         what = self._what(path, status, body)
-        if status in RETRY_STATUSES or status == 404:  # what was just made may not be found yet
+        if _may_pass(status) or status == 404:  # what was just made may not be found yet
             raise NotNow(what, retry_after(headers))
         raise UserError(what)
 
@@ -87,14 +93,14 @@ class _HttpBatches:
             what = f"{self._service.url}{path}: {answer.what}"
             raise NotNow(what) if harmless else NotSure(what)
         status, headers, body = answer
-        if status in (200, 201):
+        if 200 <= status < 300:
             try:
                 return orjson.loads(body)
             except orjson.JSONDecodeError:
                 what = f"{self._service.url}{path}: the answer is not JSON"
                 raise (NotNow(what) if harmless else NotSure(what)) from None
         what = self._what(path, status, body)
-        if status in RETRY_STATUSES:
+        if _may_pass(status):
             if harmless or status == 429:
                 raise NotNow(what, retry_after(headers))
             raise NotSure(what)
@@ -154,12 +160,15 @@ class OpenAIBatches(_HttpBatches):
             page = self._json(await self._get(f"/batches?limit=100{after}"))
             entries = [entry for entry in page.get("data") or () if isinstance(entry, dict)]
             for entry in entries:
-                if (entry.get("metadata") or {}).get(_METADATA) == batch.key:
+                metadata = entry.get("metadata")
+                if isinstance(metadata, dict) and metadata.get(_METADATA) == batch.key:
                     found[str(entry.get("id"))] = str(entry.get("status"))
-            oldest = min((entry.get("created_at") or 0 for entry in entries), default=0)
-            if not page.get("has_more") or oldest < batch.created - _EARLIER:
+            created = [_numbers(entry).get("created_at", math.inf) for entry in entries]
+            last, after = after, f"&after={entries[-1].get('id')}" if entries else ""
+            if not page.get("has_more") or after in ("", last):
                 break
-            after = f"&after={entries[-1].get('id')}"
+            if min(created) < batch.created - _EARLIER:
+                break
         useful = [id for id, status in found.items() if status not in ("failed", "cancelled")]
         return next(iter([*useful, *found]), None)
 
@@ -196,7 +205,7 @@ class OpenAIBatches(_HttpBatches):
         )
         if status == "failed":
             state.why, state.too_much = _why_failed(batch.get("errors"), self._service.redact)
-        elif status == "completed" and not state.files:
+        elif state.ended and not files[0] and (state.completed or not state.files):
             self._without_files[id] += 1
             state.ended = self._without_files[id] >= _LOOKS_WITHOUT_FILES
         return state
@@ -243,9 +252,9 @@ class AnthropicBatches(_HttpBatches):
                 if await self._is_it(entry, batch):
                     return str(entry.get("id"))
             oldest = min((_moment(entry.get("created_at")) for entry in entries), default=0.0)
-            if not page.get("has_more") or oldest < batch.created - _EARLIER:
+            last, after = after, f"&after_id={entries[-1].get('id')}" if entries else ""
+            if not page.get("has_more") or after == last or oldest < batch.created - _EARLIER:
                 return None
-            after = f"&after_id={entries[-1].get('id')}"
 
     async def _is_it(self, entry: Mapping[str, Any], batch: OpenBatch) -> bool:
         id, counts = str(entry.get("id")), _numbers(entry.get("request_counts"))
@@ -282,7 +291,8 @@ class AnthropicBatches(_HttpBatches):
     def read(
         self, line: Any, request: ModelRequest, dialect: wire.Dialect
     ) -> ModelReply | AskAgain:
-        result = line.get("result") or {}
+        result = line.get("result")
+        result = result if isinstance(result, dict) else {}
         kind = result.get("type")
         if kind == "succeeded":
             status, body = 200, _as_chat(result.get("message"))
@@ -322,10 +332,13 @@ class VllmBatches:
     most_requests = 1_000_000
     most_bytes = 1 << 31
 
-    def __init__(self, model: str, folder: BatchFolder) -> None:
+    def __init__(
+        self, model: str, folder: BatchFolder, params: Mapping[str, Any] | None = None
+    ) -> None:
         if "://" in folder.root:
             raise UserError("vLLM's batches are files on this machine: give --out a local folder")
         self._model = model
+        self._params = params or {}
         self._folder = Path(folder.root).absolute() / "batches"
         self._running: dict[str, asyncio.subprocess.Process] = {}
         self._held: dict[str, int] = {}
@@ -334,7 +347,7 @@ class VllmBatches:
         return "/v1/chat/completions" if request.prompt is None else "/v1/completions"
 
     def line(self, name: str, request: ModelRequest) -> bytes:
-        body = wire.encode(request, self._model, self.spoken())
+        body = wire.encode(request, self._model, self.spoken(), self._params)
         return _openai_line(name, self.route(request), body)
 
     def spoken(self) -> wire.Dialect:
@@ -367,6 +380,8 @@ class VllmBatches:
                 pass_fds=(lock,),
                 start_new_session=True,
             )
+        except OSError as error:
+            raise UserError(f"{command} cannot be started: {error.strerror or error}") from None
         finally:
             os.close(log)
             os.close(lock)
@@ -446,6 +461,11 @@ class VllmBatches:
         return _lines_in(output) >= total or (
             datetime.now().timestamp() - output.stat().st_mtime > _UNCHANGED
         )
+
+
+def _may_pass(status: int) -> bool:
+    """Say whether an error may pass, those of a proxy between here and the provider too."""
+    return status in RETRY_STATUSES or 520 <= status < 600
 
 
 def _flock(descriptor: int) -> None:
@@ -567,9 +587,11 @@ def _anthropic_params(request: ModelRequest, model: str, dialect: wire.Dialect) 
 
 
 def _as_chat(message: Any) -> dict[str, Any]:
-    """Write a message of Anthropic's as the answer of a chat, which is read in one place."""
-    message = message if isinstance(message, dict) else {}
-    blocks = [block for block in message.get("content") or () if isinstance(block, dict)]
+    """Write a message of Anthropic's as the answer of a chat, which is read in one place. What is
+    no message becomes an answer without choices, and not one without words."""
+    if not isinstance(message, dict) or not isinstance(message.get("content"), list):
+        return {}
+    blocks = [block for block in message["content"] if isinstance(block, dict)]
     said = {
         kind: "".join(str(block.get(kind) or "") for block in blocks if block.get("type") == kind)
         for kind in ("text", "thinking")

@@ -368,8 +368,11 @@ class RemoteModel(ABC):
         if status not in (400, 403, 422):
             return ""
         sent = [name for name, value in self._params.items() if value is not None]
-        named = (name for name in sent if re.search(rf"\b{re.escape(name)}\b", words))
-        return field if field in sent else next(named, "")
+        if field in sent:
+            return field
+        if wire.is_about_length(words):
+            return ""
+        return next((name for name in sent if wire.names_field(words, name)), "")
 
     def refusal(self, status: int, message: str, *, param: str = "") -> ModelRefused:
         """Say that it refuses a request, and what can be done.
@@ -593,7 +596,7 @@ class Endpoint(RemoteModel):
             why = "the endpoint does not take the form in which it was asked"
             return AskAgain(why, in_another_form=True, spent=otherwise.spent)
         except wire.BadBody as error:
-            return AskAgain(self._redact(str(error)))
+            return AskAgain(self._redact(str(error)), uncounted=True)
         samples, usage, served_by, adapted = read
         return ModelReply(samples=samples, usage=usage, served_by=served_by, adapted=adapted)
 

@@ -172,7 +172,8 @@ def apart(sample: Sample) -> Sample:
     thinking, answer = split(sample.text)
     if answer is sample.text:
         return sample
-    logprobs = sample.logprobs and _of_answer(sample.logprobs, sample.text, answer)
+    behind = _is_behind(answer, sample.text)
+    logprobs = _of_answer(sample.logprobs, answer) if sample.logprobs and behind else None
     thinking = joined((sample.thinking, thinking))
     return replace(sample, text=answer, thinking=thinking, logprobs=logprobs)
 
@@ -180,24 +181,45 @@ def apart(sample: Sample) -> Sample:
 def without_blanks(sample: Sample) -> Sample:
     """Give the sample without the blanks before its answer, which some servers and libraries leave
     there when they take out a thought."""
-    answer, tokens = sample.text.lstrip(), sample.logprobs or ()
-    if len(answer) == len(sample.text):
-        return sample
-    blanks = next((i for i, token in enumerate(tokens) if token.token.strip()), len(tokens))
-    return replace(sample, text=answer, logprobs=sample.logprobs and tokens[blanks:])
+    answer = sample.text.lstrip()
+    return sample if len(answer) == len(sample.text) else replace(sample, text=answer)
 
 
-def _of_answer(
-    tokens: tuple[TokenLogprob, ...], text: str, answer: str
-) -> tuple[TokenLogprob, ...] | None:
-    """Give the tokens of the answer; None where it is not known which they are. The first token of
-    an answer decides what a one-word verdict is, and that of a thought does not."""
-    if not answer or "".join(token.token for token in tokens) != text:
-        return None
-    begins = text.rstrip().rfind(answer)
+def with_own_tokens(sample: Sample) -> Sample:
+    """Give the sample with the log-probabilities of its answer alone. Some servers take a thought
+    out of the text and leave its tokens in the list; the first of a list decides what a one-word
+    verdict is. Behind a thought, tokens that do not spell the answer are left out."""
+    own = sample.logprobs and _of_answer(sample.logprobs, sample.text)
+    return sample if own is None and not sample.thinking else replace(sample, logprobs=own)
+
+
+def _is_behind(answer: str, text: str) -> bool:
+    """Say whether an answer is the end of its text, and all before it was thought."""
+    before = text.rstrip().removesuffix(answer)
+    return len(before) < len(text.rstrip()) and not split(before)[1].strip()
+
+
+def _of_answer(tokens: tuple[TokenLogprob, ...], answer: str) -> tuple[TokenLogprob, ...] | None:
+    """Give the tokens at the end of a list that spell an answer, blanks around it aside; None where
+    they do not. The last may be the end of a reply, which is in no text."""
+    words = answer.strip()
+    for spelling in (tokens, tokens[:-1]):
+        spelled = "".join(token.token for token in spelling)
+        if spelled == answer:
+            return spelling
+        if not words:
+            return None
+        own = _behind(spelling, len(spelled.rstrip()) - len(words))
+        if "".join(token.token for token in own).strip() == words:
+            return own
+    return None
+
+
+def _behind(tokens: tuple[TokenLogprob, ...], place: int) -> tuple[TokenLogprob, ...]:
+    """Give the tokens from the one that holds a place of the text which they spell."""
     passed = 0
     for index, token in enumerate(tokens):
         passed += len(token.token)
-        if passed > begins >= 0:
+        if passed > place:
             return tokens[index:]
-    return None
+    return ()

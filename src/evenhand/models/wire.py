@@ -30,6 +30,7 @@ _TOGETHER_WORDS = re.compile(r"\bboth\b|\btogether\b|\bonly one of\b", re.I)
 _LENGTH_WORDS = re.compile(
     r"context (?:length|window)|too (?:large|long|many tokens)|maximum", re.I
 )
+_FIELD_WORDS = r"\b(?:param(?:eter)?|field|argument|propert(?:y|ie)|option)s?\b"
 # In this order: of two that may not come together, the first is left out.
 _NAMED = {
     "top_p": re.compile(r"\btop_p\b", re.I),
@@ -405,8 +406,10 @@ def _assembled(body: bytes) -> dict[str, Any]:
             chunk = orjson.loads(line[5:])
             whole |= {name: value for name, value in chunk.items() if value and name != "choices"}
             for piece in chunk.get("choices") or ():
-                choice = choices.setdefault(piece.get("index", 0), {"message": {}})
-                _add(choice, piece)
+                index = piece.get("index") or 0
+                if not isinstance(index, int):
+                    raise TypeError(f"{index!r} is no index")
+                _add(choices.setdefault(index, {"message": {}}), piece)
         except (orjson.JSONDecodeError, AttributeError, TypeError, KeyError) as error:
             raise BadBody(f"a chunk of the stream cannot be read ({error})") from None
     if any(choice.get("finish_reason") is None for choice in choices.values()):
@@ -429,19 +432,19 @@ def _add(choice: dict[str, Any], piece: Mapping[str, Any]) -> None:
 def _add_to_message(message: dict[str, Any], delta: Mapping[str, Any]) -> None:
     for name, value in delta.items():
         if name == "tool_calls":
-            for call in value:
+            for call in value or ():
                 _add_call(message.setdefault("tool_calls", []), call)
-        elif isinstance(value, list):
+        elif isinstance(value, list) and (name == "content" or name in _THOUGHT_FIELDS):
             for part in value:
-                _add_part(message, part)
+                _add_part(message, name, part)
         elif isinstance(value, str) and name != "role":
             message[name] = message.get(name, "") + value
 
 
-def _add_part(message: dict[str, Any], part: Mapping[str, Any]) -> None:
+def _add_part(message: dict[str, Any], field: str, part: Mapping[str, Any]) -> None:
     """Add a part of a content or of a thought. Both may be cut within a word, and some servers
     stream a thought in parts and then the answer as text."""
-    is_thought = _is_thought(part)
+    is_thought = field != "content" or _is_thought(part)
     text = _text_in(part) if is_thought else part.get("text")
     if isinstance(text, str):
         name = "thinking" if is_thought else "content"
@@ -450,7 +453,7 @@ def _add_part(message: dict[str, Any], part: Mapping[str, Any]) -> None:
 
 def _add_call(calls: list[Any], call: Mapping[str, Any]) -> None:
     function = call.get("function") or {}
-    if call.get("index", 0) >= len(calls):
+    if (call.get("index") or 0) >= len(calls):
         calls.append({"function": {"arguments": ""}})
     calls[-1]["function"]["arguments"] += function.get("arguments") or ""
 
@@ -468,11 +471,13 @@ def _sample(choice: Any, request: ModelRequest) -> Sample:
     finish = choice.get("finish_reason")
     logprobs = _logprobs(choice.get("logprobs")) if request.logprobs is not None else None
     sample = Sample(text, finish if isinstance(finish, str) else "", logprobs, thought)
+    if request.echo:  # it has our own words
+        return sample
+    if thinking.may_be_in(text):
+        sample = thinking.apart(sample)
     if thought:
         sample = thinking.without_blanks(sample)
-    if request.echo or not thinking.may_be_in(text):  # an echo has our own words
-        return sample
-    return thinking.apart(sample)
+    return sample if logprobs is None else thinking.with_own_tokens(sample)
 
 
 def _read_message(message: Mapping[str, Any], request: ModelRequest) -> tuple[str, Any]:
@@ -611,6 +616,30 @@ def _count(value: Any) -> int | None:
 def is_about_length(message: str) -> bool:
     """Say whether an error is about how long something is."""
     return _LENGTH_WORDS.search(message) is not None
+
+
+def names_field(message: str, name: str) -> bool:
+    """Say whether an error names a field of the request. Many names are words of English too: "user
+    message" does not name `user`, nor does a quoted message of that role.
+
+    Args:
+        message: The server's own words.
+        name: The name of the field.
+
+    Returns:
+        Whether it is named.
+    """
+    if name in _NAMED:
+        return _NAMED[name].search(message) is not None
+    word = rf"\b{re.escape(name)}\b"
+    ways = [
+        rf"(?<!role['\"`]:)(?<!role['\"`]: )['\"`]{word}['\"`]",
+        rf"{word}\W{{1,3}}{_FIELD_WORDS}|{_FIELD_WORDS}\W{{1,3}}{word}",
+        rf"(?:^|: ){word}(?::|\.?$)",
+    ]
+    if "_" in name:
+        ways.append(word)
+    return re.search("|".join(ways), message, re.I) is not None
 
 
 def model_names(body: bytes) -> tuple[str, ...] | None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from evenhand.core.errors import UserError
+from evenhand.core.errors import UserError, choices_for
 from evenhand.core.package_data import render
 from evenhand.training import data
 from evenhand.training.debates.dataset import require_new
@@ -52,6 +52,10 @@ class ExportJob:
     ppo: PpoRecipe = field(default_factory=PpoRecipe)
     rewarding: RewardRecipe = field(default_factory=RewardRecipe)
 
+    def __post_init__(self) -> None:
+        if min(self.nodes, self.gpus) < 1:
+            raise UserError(f"{self.nodes} machines with {self.gpus} GPUs each train nothing")
+
     @property
     def processes(self) -> int:
         return self.nodes * self.gpus
@@ -83,8 +87,10 @@ def export(target: Target, job: ExportJob, out: Path) -> list[Path]:
         The files written, in order.
 
     Raises:
-        UserError: If the folder exists, or a model folder is not valid.
+        UserError: If the folder exists, a model folder is not valid, or the project is unknown.
     """
+    if target not in VERSIONS:
+        raise UserError(f"no project {target!r}. {choices_for(target, VERSIONS)}")
     require_new(out)
     for folder in filter(None, (job.model, job.reward)):
         require_model(folder)  # whose code both projects would run, whatever they are told

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from evenhand.core.errors import UserError
+from evenhand.core.errors import UserError, choices_for
 from evenhand.training.debates.dataset import require_new
 from evenhand.training.folders import to_disk
 
@@ -156,8 +156,10 @@ def to_gguf(
         The file written.
 
     Raises:
-        UserError: If `like` is not a GGUF file with the same tensors.
+        UserError: If `like` is not a GGUF file with the same tensors, or the precision is unknown.
     """
+    if precision not in _FILE_TYPES:
+        raise UserError(f"no precision {precision!r}. {choices_for(precision, _FILE_TYPES)}")
     if not like.is_file():
         raise UserError(f"{like} is not a file; --like wants the GGUF that the training began with")
     with _readable(like):

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -40,6 +40,7 @@ _TRAINERS = {
     "rloo": "rloo:train",
     "ppo": "ppo:train",
 }
+_LOOK_SECONDS = 0.5  # our choice: so often it is seen whether several processes are to stop
 FILE = "job.json"
 WORKER = "evenhand.cli.train_worker"  # the module that each of several processes runs
 
@@ -113,13 +114,19 @@ def run(job: TrainingJob, tell: Tell) -> Path:
     return folder
 
 
-def train(job: TrainingJob, processes: int = 1, tell: Tell = silent) -> dict[str, Any]:
+def train(
+    job: TrainingJob,
+    processes: int = 1,
+    tell: Tell = silent,
+    stopped: Callable[[], bool] = lambda: False,
+) -> dict[str, Any]:
     """Train in this process, or in several that torchrun starts.
 
     Args:
         job: The stage, the recipe and the folders.
         processes: How many processes train together.
         tell: Receives the events of a training in this process.
+        stopped: Says whether the processes that torchrun started are to be ended.
 
     Returns:
         The record of the training: its outcome, steps, weights and metrics.
@@ -127,23 +134,41 @@ def train(job: TrainingJob, processes: int = 1, tell: Tell = silent) -> dict[str
     Raises:
         UserError: If the recipe cannot be shared by the processes, or one of them fails.
     """
+    if processes < 1:
+        raise UserError(f"a training needs 1 process at least, not {processes}")
     prepare()
     job.recipe.accumulation(processes)  # refuses what the processes cannot share
     file = job.save()
     if processes == 1:
         run(job, tell)
     else:
-        _together(command(WORKER, file, processes), processes)
+        _together(command(WORKER, file, processes), processes, stopped)
     return record.load(job.out) or {}
 
 
-def _together(words: list[str], processes: int) -> None:
-    ended = subprocess.run(words, check=False).returncode  # noqa: S603 our own command
+def _together(words: list[str], processes: int, stopped: Callable[[], bool]) -> None:
+    with subprocess.Popen(words) as started:  # noqa: S603 our own command
+        try:
+            ended = _ended(started, stopped)
+        except BaseException:  # Ctrl-C reaches them too; nothing trains on when this returns
+            started.terminate()
+            raise
     if ended:
         raise UserError(
             f"training with {processes} processes ended with code {ended}; what it said is above. "
             "The same command goes on from its last checkpoint"
         )
+
+
+def _ended(started: subprocess.Popen[bytes], stopped: Callable[[], bool]) -> int:
+    """Wait for a process, or end it when it is to stop; its code."""
+    while True:
+        try:
+            return started.wait(timeout=_LOOK_SECONDS)
+        except subprocess.TimeoutExpired:
+            if stopped():
+                started.terminate()
+                return started.wait()
 
 
 def command(module: str, job: Path, processes: int) -> list[str]:

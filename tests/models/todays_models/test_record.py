@@ -2,6 +2,7 @@
 report, in `doctor`, and in no number of an answer."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from evenhand.experiments.installation import DoctorCheck, EndpointCheck
 from evenhand.findings.display import Remark
 from evenhand.methods.build import build_method
 from evenhand.models import Endpoint, ModelRequest
-from evenhand.models.wire import Dialect
+from evenhand.models.wire import USUAL, Dialect
 from evenhand.runs.store import RunReader
 from tests.errors import raises_naming
 
@@ -138,6 +139,30 @@ async def test_a_refused_param_of_the_user_is_an_error_and_never_left_out(
             await model.complete(request)
         assert field not in model.dialect.dropped
     assert stub.bodies[-1][field] == params.get("extra_body", params)[field]
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "named"),
+    [
+        ("The user message is too long: the context length is 4096", None, ""),
+        ("The maximum is 64 characters", "user", "user"),
+        ("The last user message has no content", None, ""),
+        ('Bad input: [{"role": "user", "content": "x"}]', None, ""),
+        ("Unknown parameter: 'user'", None, "user"),
+        ("The field user is not known", None, "user"),
+        ("user: Extra inputs are not permitted", None, "user"),
+        ("Extra inputs are not permitted: user", None, "user"),
+        ("This model takes no top_k", None, "top_k"),
+    ],
+)
+def test_a_param_of_the_user_is_blamed_only_where_the_error_names_it(
+    words: str, field: str | None, named: str
+) -> None:
+    model = Endpoint("http://127.0.0.1:1/v1", model="m", params={"user": "me", "top_k": 5})
+    error = json.dumps({"error": {"message": words, "param": field}}).encode()
+    with pytest.raises(ModelRefused) as refused:
+        model.read_in_batch(400, error, ModelRequest(messages=(Message("user", "hi"),)), USUAL)
+    assert re.findall(r"--param (\w+),", str(refused.value)) == [named] * bool(named)
 
 
 async def test_a_default_of_ours_gives_way_to_a_param_of_the_user(url: str, stub: Stub) -> None:

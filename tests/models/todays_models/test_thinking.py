@@ -13,6 +13,7 @@ from evenhand.models.thinking import (
     more_room,
     split,
     used_it_up,
+    with_own_tokens,
     without_blanks,
 )
 
@@ -79,15 +80,51 @@ def test_the_first_token_of_the_answer_is_not_that_of_the_thought() -> None:
 
 
 def test_blanks_that_a_library_leaves_behind_a_thought_are_no_part_of_the_answer() -> None:
-    tokens = tuple(TokenLogprob(word, -0.1) for word in ("\n", "\n", "yes"))
-    sample = without_blanks(Sample("\n\nyes", "stop", tokens, "no"))
-    assert (sample.text, sample.thinking, sample.logprobs) == ("yes", "no", tokens[2:])
+    sample = without_blanks(Sample("\n\nyes", "stop", None, "no"))
+    assert (sample.text, sample.thinking) == ("yes", "no")
     assert without_blanks(Sample("yes", "stop", None, "no")).text == "yes"
 
 
-def test_tokens_that_do_not_spell_the_text_are_left_out() -> None:
-    sample = apart(Sample("<think>no</think>yes", "stop", (TokenLogprob("yes", -0.1),)))
-    assert sample.logprobs is None
+def listed(*words: str) -> tuple[TokenLogprob, ...]:
+    return tuple(TokenLogprob(word, -0.1) for word in words)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "own"),
+    [
+        pytest.param(("yes",), ("yes",), id="its own alone"),
+        pytest.param(("no", "</think>", "\n\n", "yes"), ("yes",), id="behind a thought"),
+        pytest.param(("no", "</think>", "\n", " yes"), (" yes",), id="with a blank"),
+        pytest.param(("no", "</think>", "y", "es", "<|im_end|>"), ("y", "es"), id="and an end"),
+        pytest.param(("no", "</think>"), None, id="those of the thought alone"),
+        pytest.param(("no", "</think>yes"), None, id="one token for both"),
+    ],
+)
+def test_behind_a_thought_the_tokens_are_those_that_spell_the_answer(
+    tokens: tuple[str, ...], own: tuple[str, ...] | None
+) -> None:
+    sample = with_own_tokens(Sample("yes", "stop", listed(*tokens), "no"))
+    assert sample.logprobs == (None if own is None else listed(*own))
+
+
+def test_the_end_of_a_reply_without_words_keeps_its_alternatives() -> None:
+    sample = Sample("", "stop", listed("<|im_end|>"))
+    assert with_own_tokens(sample) is sample
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("<think>no</think>yes", ("no", "!", "?")),
+        ("yes<think>yes", ("yes", "<think>", "yes")),
+        ("yes<think>no", ("yes", "<think>", "no")),
+    ],
+)
+def test_tokens_that_do_not_end_with_the_answer_are_left_out(
+    text: str, tokens: tuple[str, ...]
+) -> None:
+    sample = apart(Sample(text, "stop", listed(*tokens)))
+    assert (sample.text, sample.logprobs) == ("yes", None)
 
 
 @pytest.mark.parametrize(
