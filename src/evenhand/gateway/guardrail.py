@@ -39,6 +39,10 @@ UNCHANGED = orjson.dumps({"action": "NONE"})
 # What `evenhand doctor litellm` has a model repeat. It must be all that was said, so that nothing
 # can hide from the check next to it.
 _CANARY = re.compile(r"""[\s"'`*.]*evenhand-canary-([0-9a-f]{16})[\s"'`*.]*""")
+CUT_THINKING = "cut_thinking"
+_CUT_THINKING = (
+    "the answer ends within a thought, so that its rest could not be told from an answer"
+)
 _OF_A_CALL = {"id", "type", "index", "function"}
 
 
@@ -51,6 +55,7 @@ class ProxyCall:
     model: str
     sent: tuple[str, ...]  # the texts as they came
     texts: tuple[str, ...]  # the same; of an answer without what was thought
+    cut_thinking: bool  # one of them ended within a thought, of which the rest may come alone
     observed: tuple[str, ...]  # names and arguments of tool calls
     prompt: str
     context: str
@@ -80,16 +85,30 @@ def read(body: bytes) -> ProxyCall:
         raise strict.refused("Only text can be checked, and the answer has images.")
     prompt, context = conversation(strict.field(raw, "structured_messages", list, []))
     name = strict.field(raw, "litellm_call_id", str, "")
+    answers, cut_thinking = _answers(texts) if answered else (texts, False)
     return ProxyCall(
         id=hashlib.sha256(name.encode()).hexdigest() if name else "",
         answered=answered,
         model=strict.field(raw, "model", str, ""),
         sent=tuple(texts),
-        texts=tuple(thinking.split(text)[1] if answered else text for text in texts),
+        texts=tuple(answers),
+        cut_thinking=cut_thinking,
         observed=tuple(_called(calls)),
         prompt=prompt or ("\n\n".join(texts) if not answered else ""),
         context=context,
     )
+
+
+def _answers(texts: Sequence[str]) -> tuple[list[str], bool]:
+    """Give the texts without what was thought, and whether one ended within a thought."""
+    answers, cut_thinking = [], False
+    for text in texts:
+        splitter = thinking.Splitter()
+        splitter.add(text)
+        splitter.end()
+        answers.append(splitter.answer)
+        cut_thinking = cut_thinking or splitter.is_open
+    return answers, cut_thinking
 
 
 def _called(calls: Sequence[Any]) -> Iterator[str]:
@@ -212,6 +231,9 @@ class Guardrail:
         talk.asked = _asked(call.model, "", "")
         if question is not None:
             talk.route, talk.asked = LITELLM, _asked(call.model, question.prompt, question.context)
+        if call.cut_thinking and check.mode != "observe":
+            self._answering.record_anyway(talk, Action.BLOCKED, CUT_THINKING)
+            raise Refused(400, CUT_THINKING, _CUT_THINKING)
         checker = self._checkers[check]
         if check.mode == "observe":
             self._prompts.tell(talk.tenant, call, question, UNCHANGED)

@@ -74,6 +74,7 @@ class _Windows:
     ended: bool = False
     over: bool = False  # a stored text has taken the place of all that comes
     verdicts: list[ExchangeVerdict] = field(default_factory=list)
+    withdrawn: list[ExchangeVerdict] = field(default_factory=list)  # of thinking, never sent
     cache: Known = field(default_factory=dict)  # what the screen said of parts of this answer
     heard: asyncio.Event = field(default_factory=asyncio.Event)
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -113,8 +114,8 @@ class _Windows:
     async def _release_sentences(self) -> None:
         """Release what has ended, one by one: what is a window does not hang on how it comes in.
         What is too long to be screened is released too, for the policy to decide."""
-        self.pending += self.reply.new_words()
-        while len(self.verdicts) < _MOST_WINDOWS:
+        self._read_words()
+        while len(self.verdicts) + len(self.withdrawn) < _MOST_WINDOWS:
             end = _ended(self.pending, self.looked)
             if not end and len(self.sent) + len(self.pending) > self.checker.check.longest:
                 end = len(self.pending)
@@ -122,6 +123,14 @@ class _Windows:
                 break
             await self._release(end)
         self.looked = max(0, len(self.pending) - _AGAIN)
+
+    def _read_words(self) -> bool:
+        """Read what is new. Say whether what came before was thinking, and drop it if so."""
+        words, late = self.reply.new_words(self.sent)
+        if late:
+            self.pending, self.looked = "", 0
+        self.pending += words
+        return late
 
     async def _release(self, end: int) -> None:
         """Judge the words up to there, and send what they become."""
@@ -136,12 +145,15 @@ class _Windows:
             self.talk.asked,
             self.sent,
             text,
-            self.verdicts,
+            [*self.withdrawn, *self.verdicts],
             tenant=self.talk.tenant,
             cache=self.cache,
         )
-        self.talk.broken_off = False
-        self.verdicts.append(verdict)
+        self.withdrawn.append(verdict)  # until it is known that its words are no thinking
+        self.talk.broken_off = any(verdict.cut_off for verdict in self.withdrawn)
+        if self._read_words():
+            return
+        self.verdicts.append(self.withdrawn.pop())
         refuse_blocked([verdict])
         self.over = verdict.action is Action.BLOCKED
         out = verdict.text + ("" if self.over else words[len(text) :])
@@ -165,13 +177,14 @@ class _Windows:
 
     def _joined(self) -> tuple[ExchangeVerdict, ...]:
         """One verdict of all windows: the gravest of theirs, on all words."""
-        if not self.verdicts:
+        judged = [*self.withdrawn, *self.verdicts]  # what agents said of either was paid
+        if not judged:
             return ()
         action, reason = gravest_of(self.verdicts)
-        turns: tuple[Turn, ...] = tuple(turn for verdict in self.verdicts for turn in verdict.turns)
+        turns: tuple[Turn, ...] = tuple(turn for verdict in judged for turn in verdict.turns)
         scores = [verdict.screen for verdict in self.verdicts if verdict.screen is not None]
         seconds: dict[str, float] = {}
-        for verdict in self.verdicts:
+        for verdict in judged:
             for cause, spent in verdict.seconds.items():
                 seconds[cause] = seconds.get(cause, 0.0) + spent
         before = self.reply.so_far
