@@ -194,7 +194,9 @@ async def test_only_an_answer_that_is_nothing_but_a_canary_is_told_so() -> None:
 @pytest.mark.parametrize(
     "call",
     [{"function": BAD}, {"function": {"name": "a", "arguments": "{}"}, "custom": {"input": BAD}},
-     {"function": {"name": "a", "arguments": "{}", "note": BAD}}, BAD, [BAD], {BAD: 1}],
+     {"function": {"name": "a", "arguments": "{}", "note": BAD}}, BAD, [BAD], {BAD: 1},
+     *({label: f"They are {BAD}.", "function": {"name": "a", "arguments": "{}"}}
+       for label in ("id", "type", "index"))],
 )  # fmt: skip
 async def test_a_tool_call_of_any_shape_hides_nothing(call: Any) -> None:
     async with proxied() as (served, proxy):

@@ -211,8 +211,8 @@ MENTIONED = f"<think>A <think> ends at </think>, and they are {BAD}."
 def test_a_thought_that_mentions_a_tag_and_is_cut_is_no_answer(stream: bool, finish: str) -> None:
     request = {"model": "m", "messages": [{"role": "user", "content": "Hello."}]}
     reply = Chat().reply(Chat().asked(json.dumps(request).encode()))
-    message = {"delta" if stream else "message": {"content": MENTIONED}}
-    choice = {"index": 0, "finish_reason": finish, **message}
+    kind = "delta" if stream else "message"
+    choice = {"index": 0, "finish_reason": finish, kind: {"content": MENTIONED}}
     if stream:
         fed(reply, [stream_of([{"choices": [choice]}, "[DONE]"])])
     else:

@@ -114,14 +114,26 @@ def _answers(texts: Sequence[str]) -> tuple[list[str], bool]:
 def _called(calls: Sequence[Any]) -> Iterator[str]:
     """What tool calls say. One of a shape that we do not know is read whole."""
     for call in calls:
-        function: Any = call.get("function") if isinstance(call, dict) else None
-        words = list(function.values()) if isinstance(function, dict) else [None]
-        plain = isinstance(function, dict) and function.keys() == {"name", "arguments"}
-        if plain and call.keys() <= _OF_A_CALL and all(isinstance(word, str) for word in words):
-            name, arguments = map(strict.readable, (function["name"], function["arguments"]))
+        if _is_plain(call):
+            words = call["function"]["name"], call["function"]["arguments"]
+            name, arguments = map(strict.readable, words)
             yield from filter(None, (ToolName(name), ToolArguments(arguments)))
         else:
             yield strict.readable(orjson.dumps(call).decode())
+
+
+def _is_plain(call: Any) -> bool:
+    """Whether a call has a name, arguments, and labels of one word that nobody needs to read."""
+    if not isinstance(call, dict) or not call.keys() <= _OF_A_CALL:
+        return False
+    function, labels = call.get("function"), (call.get("id"), call.get("type"))
+    return (
+        isinstance(function, dict)
+        and function.keys() == {"name", "arguments"}
+        and all(isinstance(word, str) for word in function.values())
+        and all(label in (None, "") or strict.token(label) for label in labels)
+        and isinstance(call.get("index"), int | None)
+    )
 
 
 def answer(call: ProxyCall, texts: Sequence[str]) -> bytes:

@@ -158,7 +158,8 @@ class _Windows:
         self.over = verdict.action is Action.BLOCKED
         out = verdict.text + ("" if self.over else words[len(text) :])
         self.sent += out
-        await self._write(b"".join(self.reply.window(self.answering.redact(out))))
+        events = b"".join(self.reply.window(self.answering.redact(out)))
+        await self._write(self.answering.without_key(events))
 
     async def _end(self) -> None:
         """Judge what there is in addition to words, record the exchange, and send the end."""

@@ -40,7 +40,9 @@ class ContentPart:
 
     @property
     def size(self) -> int:
-        return math.ceil(len(self.text) / max(self.pieces, 1))
+        """How long its pieces are. A refusal goes out whole, for a key to be found in it."""
+        pieces = self.pieces if self.kind == "output_text" else 1
+        return math.ceil(len(self.text) / max(pieces, 1))
 
     def begun(self) -> dict[str, Any]:
         return _part(self.kind, self.key, "", [])
