@@ -212,7 +212,7 @@ def test_a_thought_that_mentions_a_tag_and_is_cut_is_no_answer(stream: bool, fin
     request = {"model": "m", "messages": [{"role": "user", "content": "Hello."}]}
     reply = Chat().reply(Chat().asked(json.dumps(request).encode()))
     kind = "delta" if stream else "message"
-    choice = {"index": 0, "finish_reason": finish, kind: {"content": MENTIONED}}
+    choice: dict[str, Any] = {"index": 0, "finish_reason": finish, kind: {"content": MENTIONED}}
     if stream:
         fed(reply, [stream_of([{"choices": [choice]}, "[DONE]"])])
     else:
@@ -227,7 +227,9 @@ def test_thinking_in_a_refusal_is_left_out(stream: bool) -> None:
     reply = Chat().reply(Chat().asked(json.dumps(request).encode()))
     pieces = [f"<think>{BAD}</th", "ink>No."]
     if stream:
-        chunks = [{"delta": {"refusal": piece}, "finish_reason": None} for piece in pieces]
+        chunks: list[dict[str, Any]] = [
+            {"delta": {"refusal": piece}, "finish_reason": None} for piece in pieces
+        ]
         chunks.append({"delta": {}, "finish_reason": "stop"})
         fed(reply, [stream_of([*({"choices": [chunk]} for chunk in chunks), "[DONE]"])])
     else:
