@@ -16,6 +16,7 @@ from evenhand.gateway.exchanges import (
     ExchangeAnswerer,
     ExchangeState,
     answer_held,
+    as_sent,
     gravest_of,
     head,
     refuse_blocked,
@@ -24,7 +25,7 @@ from evenhand.gateway.exchanges import (
 from evenhand.gateway.screening import Known
 from evenhand.gateway.sending import STREAM, Client
 from evenhand.gateway.sse import comment
-from evenhand.gateway.verdicts import Action, ExchangeVerdict
+from evenhand.gateway.verdicts import HELD_BACK, Action, ExchangeVerdict
 from evenhand.gateway.wire import Refused, Wire
 from evenhand.gateway.wire.choices import ChoicesReply
 
@@ -98,7 +99,8 @@ class _Windows:
         except Refused as refusal:
             verdicts = self.talk.verdicts or self._joined()
             blocked = [verdict for verdict in verdicts if verdict.action is Action.BLOCKED]
-            reason = blocked[0].reason if blocked else refusal.code
+            reasons = [one.reason for one in blocked if one.reason != HELD_BACK]
+            reason = reasons[0] if reasons else refusal.code
             raise
         finally:
             if reason and not self.recorded:  # before anything that could be cancelled
@@ -167,7 +169,7 @@ class _Windows:
             self.talk.asked, (), self.reply.observed, tenant=self.talk.tenant
         )
         self.talk.left_out = len(self.reply.left_out)
-        self.talk.verdicts = (*self._joined(), *others)
+        self.talk.verdicts = (*self._joined(), *as_sent(others))
         refuse_blocked(others)
         action, reason = gravest_of(self.talk.verdicts)
         outcome = said_of(self.talk, action, reason)
