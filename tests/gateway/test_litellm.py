@@ -108,6 +108,21 @@ async def test_a_part_that_ends_within_a_thought_is_blocked(text: str) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("texts", "action"),
+    [
+        (["A plain text.", f"{BAD}</think>Another."], "BLOCKED"),
+        (["So.</think>A plain text.", f"{BAD}</think>Another."], "GUARDRAIL_INTERVENED"),
+        (["", f"{BAD}</think>Another."], "GUARDRAIL_INTERVENED"),
+    ],
+)
+async def test_a_part_that_begins_within_a_thought_says_what_the_one_before_it_was(
+    texts: list[str], action: str
+) -> None:
+    async with proxied() as (_, proxy):
+        assert (await proxy.behind(*texts))["action"] == action
+
+
 async def test_observe_does_not_block_what_ends_within_a_thought() -> None:
     async with proxied(Policy(check=CHECK.otherwise({"mode": "observe"}))) as (served, proxy):
         await proxy.before("Describe a nurse.")

@@ -113,6 +113,29 @@ async def test_a_window_ends_in_an_error_when_what_it_sent_turns_out_to_be_think
     assert [verdict.text for verdict in exchange.verdicts] == ["It is so. "]
 
 
+async def test_a_stored_text_that_took_the_place_of_thinking_is_no_thinking_that_was_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    speaker = Slow(f"They are {BAD}. So be it.</think>They came.", 8)
+    check = policy("window").check.otherwise({
+        "on_failure": "stored_text", "stored_text": "Please ask otherwise.", "calls": 1,
+    })  # fmt: skip
+    async with upstream(speaker) as address, gateway(address, Policy(check=check)) as served:
+        score = served.screen.score
+
+        async def scored(texts: Sequence[str]) -> list[Scores | Unscored]:
+            asyncio.get_running_loop().call_later(0.5, speaker.screened.set)
+            return await score(texts)
+
+        monkeypatch.setattr(served.screen, "score", scored)
+        _, _, body = await served.ask(stream=True)
+    assert words(body) == "Please ask otherwise."
+    assert b"error" not in body
+    assert [(one.action, one.text) for one in served.exchanges[0].verdicts] == [
+        ("blocked", "Please ask otherwise.")
+    ]
+
+
 @pytest.mark.parametrize("thought", ["It is so. ", f"They are {BAD}. "])
 async def test_thinking_that_is_found_before_it_was_sent_is_dropped_from_a_window(
     monkeypatch: pytest.MonkeyPatch, thought: str

@@ -93,6 +93,7 @@ def test_a_cut_thought_that_mentions_a_tag_is_no_answer(text: str, answer: str) 
     assert split(text, cut=True)[1] == answer
     assert apart(Sample(text, "length")).text == answer
     assert apart(Sample(text, "content_filter")).text == answer
+    assert apart(Sample(text, "tool_calls")).text == answer
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,7 @@ UNCHANGED = orjson.dumps({"action": "NONE"})
 # can hide from the check next to it.
 _CANARY = re.compile(r"""[\s"'`*.]*evenhand-canary-([0-9a-f]{16})[\s"'`*.]*""")
 CUT_THINKING = "cut_thinking"
-_CUT_THINKING = (
-    "the answer ends within a thought, so that its rest could not be told from an answer"
-)
+_CUT_THINKING = "a thought is cut into parts, which cannot be told from an answer"
 _OF_A_CALL = {"id", "type", "index", "function"}
 
 
@@ -55,7 +53,7 @@ class ProxyCall:
     model: str
     sent: tuple[str, ...]  # the texts as they came
     texts: tuple[str, ...]  # the same; of an answer without what was thought
-    cut_thinking: bool  # one of them ended within a thought, of which the rest may come alone
+    cut_thinking: bool  # a thought is only in part in one of them, so that the rest seems said
     observed: tuple[str, ...]  # names and arguments of tool calls
     prompt: str
     context: str
@@ -100,14 +98,16 @@ def read(body: bytes) -> ProxyCall:
 
 
 def _answers(texts: Sequence[str]) -> tuple[list[str], bool]:
-    """Give the texts without what was thought, and whether one ended within a thought."""
-    answers, cut_thinking = [], False
+    """Give the texts without what was thought, and whether a thought is cut: one ended within it,
+    or a later one began within it."""
+    answers, untagged, cut_thinking = [], False, False
     for text in texts:
         splitter = thinking.Splitter()
         splitter.add(text)
         splitter.end()
         answers.append(splitter.answer)
-        cut_thinking = cut_thinking or splitter.is_open
+        cut_thinking |= splitter.is_open or (splitter.was_open and untagged)
+        untagged |= bool(text.strip()) and not splitter.thinking
     return answers, cut_thinking
 
 

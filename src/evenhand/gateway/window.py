@@ -128,7 +128,7 @@ class _Windows:
 
     def _read_words(self) -> bool:
         """Read what is new. Say whether what came before was thinking, and drop it if so."""
-        words, late = self.reply.new_words(self.sent)
+        words, late = self.reply.new_words("" if self.over else self.sent)
         if late:
             self.pending, self.looked = "", 0
         self.pending += words

@@ -31,7 +31,8 @@ _TAG = re.compile(
 )
 _BEGINNING = re.compile(r"[<\[◁]")
 _STRING = re.compile(r'(?:[^"\\]++|\\.)*+', re.DOTALL)  # of JSON, up to its end
-_CUT = ("length", "content_filter")  # how a reply ends that may be cut anywhere
+# How a reply ends that may end within a thought: at a limit, or with a call out of it.
+_CUT = ("length", "content_filter", "tool_calls", "function_call")
 _Piece = tuple[int, str]  # where it begins in all that was added, and its words
 
 
@@ -94,6 +95,7 @@ class Splitter:
         self.thinking: list[str] = []
         self.late = False  # a part of the answer was taken that turned out to be thinking
         self.is_open = False  # the text ended within a block
+        self.was_open = False  # it began within one
         self._answer: list[_Piece] = []
         self._taken = 0  # pieces of that
         self._block: list[_Piece] = []  # what is open, with its tag
@@ -217,6 +219,7 @@ class Splitter:
             if self._object.broken or not self._object.depth:
                 self._object, self._read = ObjectReader(), len(self._answer)
         else:  # the block began in the prompt
+            self.was_open = True
             self.late = self.late or self._taken > 0
             self.thinking.append(_words(self._answer))
             self._answer, self._taken = [], 0
@@ -295,7 +298,7 @@ def _unfinished(text: str, start: int) -> int:
 
 
 def is_cut(finish: str) -> bool:
-    """Say whether a reply that ended so may be cut anywhere, in a thought too."""
+    """Say whether a reply that ended so may have ended within a thought."""
     return finish in _CUT
 
 
