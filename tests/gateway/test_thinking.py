@@ -4,7 +4,7 @@ it never leaves."""
 import asyncio
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from aiohttp import web
 
 from evenhand.gateway.policy import CheckPolicy, Policy
 from evenhand.gateway.wire import ExchangeOutcome
-from evenhand.gateway.wire.chat import Chat
+from evenhand.gateway.wire.chat import Chat, ChatReply
 from evenhand.gateway.wire.completions import Completions
 from evenhand.gateway.wire.responses import Responses
 from evenhand.models.base import ModelRequest
@@ -121,13 +121,13 @@ async def test_a_stored_text_that_took_the_place_of_thinking_is_no_thinking_that
         "on_failure": "stored_text", "stored_text": "Please ask otherwise.", "calls": 1,
     })  # fmt: skip
     async with upstream(speaker) as address, gateway(address, Policy(check=check)) as served:
-        score = served.screen.score
+        write = ChatReply.window
 
-        async def scored(texts: Sequence[str]) -> list[Scores | Unscored]:
-            asyncio.get_running_loop().call_later(0.5, speaker.screened.set)
-            return await score(texts)
+        def written(reply: ChatReply, text: str) -> Iterator[bytes]:
+            speaker.screened.set()
+            return write(reply, text)
 
-        monkeypatch.setattr(served.screen, "score", scored)
+        monkeypatch.setattr(ChatReply, "window", written)
         _, _, body = await served.ask(stream=True)
     assert words(body) == "Please ask otherwise."
     assert b"error" not in body
