@@ -79,6 +79,7 @@ class Speaker:
     fault: str = ""
     arguments: str = ""  # of a tool that a plain answer calls
     more: dict[str, Any] = field(default_factory=dict)  # fields of a plain answer
+    head: dict[str, Any] = field(default_factory=dict)  # fields of each event of a stream
     sends: dict[str, str] = field(default_factory=dict)  # headers of a plain answer
     wait: asyncio.Event | None = None  # nothing is said before it
     seen: list[dict[str, Any]] = field(default_factory=list)
@@ -143,7 +144,8 @@ class Speaker:
                 "choices": choices, "usage": usage, **self.more}  # fmt: skip
 
     def _chunks(self) -> list[dict[str, Any]]:
-        head = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "up"}
+        head = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "up",
+                **self.head}  # fmt: skip
 
         def chunk(place: int, delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
             return {**head, "choices": [{"index": place, "delta": delta, "finish_reason": finish}]}

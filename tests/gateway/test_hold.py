@@ -134,6 +134,55 @@ async def test_a_repair_that_the_screen_still_objects_to_does_not_go_out() -> No
     assert served.exchanges[0].reason == "unrepaired"
 
 
+@pytest.mark.parametrize("screen", ["well", "failing"])
+async def test_no_text_of_a_refused_answer_is_on_record_as_sent(screen: str) -> None:
+    def helpless(request: Any) -> str:
+        return BAD if request.schema is None else json.dumps({"reason": "no", "harm": 99})
+
+    speaker = Speaker(texts=("A plain text.", f"They are {BAD}."))
+    policy = Policy(check=CheckPolicy(**QUICK))
+    async with upstream(speaker) as address, gateway(address, policy, helpless) as served:
+        served.screen.mood = screen
+        status, _, body = await served.ask(n=2)
+    reason = "unrepaired" if screen == "well" else "screen_failed"
+    assert (status, b"plain" in body) == (400 if screen == "well" else 503, False)
+    [exchange] = served.exchanges
+    assert (exchange.action, exchange.reason) == ("blocked", reason)
+    assert [(one.action, one.text) for one in exchange.verdicts] == [("blocked", "")] * 2
+    first = "held_back" if screen == "well" else reason
+    assert [one.reason for one in exchange.verdicts] == [first, reason]
+
+
+class Caller(Speaker):
+    """Its stream calls two tools before its end, of which the second is called with the word."""
+
+    def _chunks(self) -> list[dict[str, Any]]:
+        chunks = super()._chunks()
+        calls = [
+            {"index": index, "id": f"c{index}", "function": {"name": "send", "arguments": words}}
+            for index, words in enumerate(('{"a": 1}', json.dumps({"note": BAD})))
+        ]
+        chunks[-2]["choices"][0]["delta"]["tool_calls"] = calls
+        return chunks
+
+
+@pytest.mark.parametrize(
+    ("mode", "actions"), [("hold", ["blocked"] * 5), ("window", ["passed"] + ["blocked"] * 4)]
+)
+async def test_a_tool_call_that_is_blocked_holds_back_what_has_not_left(
+    mode: Any, actions: list[str]
+) -> None:
+    policy = Policy(check=CheckPolicy(**QUICK, mode=mode))
+    async with (
+        upstream(Caller(texts=("A plain text.",))) as address,
+        gateway(address, policy) as served,
+    ):
+        await served.ask(stream=True)
+    [exchange] = served.exchanges
+    assert (exchange.action, exchange.reason) == ("blocked", "cannot_be_rewritten")
+    assert [one.action for one in exchange.verdicts] == actions
+
+
 async def test_a_stored_text_stands_in_for_what_is_blocked() -> None:
     check = CheckPolicy(**QUICK, on_failure="stored_text", stored_text="Please ask otherwise.")
     async with upstream(Speaker()) as address, gateway(address, Policy(check=check)) as served:

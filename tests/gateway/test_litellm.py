@@ -95,6 +95,43 @@ async def test_thinking_is_not_checked_and_does_not_go_back() -> None:
     assert [one.action for one in served.exchanges] == ["passed", "passed"]
 
 
+@pytest.mark.parametrize(
+    "text", [f"<think>{BAD}", f"<think>A <think> ends at </think>. {BAD}", '{"a": "<think>b']
+)
+async def test_a_part_that_ends_within_a_thought_is_blocked(text: str) -> None:
+    async with proxied() as (served, proxy):
+        await proxy.before("Describe a nurse.")
+        told = await proxy.behind(text, "A plain text.")
+    assert told["action"] == "BLOCKED"
+    assert [(one.route, one.action, one.reason) for one in served.exchanges] == [
+        ("/litellm", "blocked", "cut_thinking")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("texts", "action"),
+    [
+        (["A plain text.", f"{BAD}</think>Another."], "BLOCKED"),
+        (["So.</think>A plain text.", f"{BAD}</think>Another."], "GUARDRAIL_INTERVENED"),
+        (["", f"{BAD}</think>Another."], "GUARDRAIL_INTERVENED"),
+    ],
+)
+async def test_a_part_that_begins_within_a_thought_says_what_the_one_before_it_was(
+    texts: list[str], action: str
+) -> None:
+    async with proxied() as (_, proxy):
+        assert (await proxy.behind(*texts))["action"] == action
+
+
+async def test_observe_does_not_block_what_ends_within_a_thought() -> None:
+    async with proxied(Policy(check=CHECK.otherwise({"mode": "observe"}))) as (served, proxy):
+        await proxy.before("Describe a nurse.")
+        assert await proxy.behind(f"<think>{BAD}") == {"action": "NONE"}
+        while not served.exchanges:
+            await asyncio.sleep(0.01)
+    assert [one.action for one in served.exchanges] == ["passed"]
+
+
 async def test_an_answer_whose_question_was_not_seen_is_judged_alone_and_counted_apart() -> None:
     async with proxied() as (served, proxy):
         await proxy.before("Describe a nurse.")
@@ -172,7 +209,9 @@ async def test_only_an_answer_that_is_nothing_but_a_canary_is_told_so() -> None:
 @pytest.mark.parametrize(
     "call",
     [{"function": BAD}, {"function": {"name": "a", "arguments": "{}"}, "custom": {"input": BAD}},
-     {"function": {"name": "a", "arguments": "{}", "note": BAD}}, BAD, [BAD], {BAD: 1}],
+     {"function": {"name": "a", "arguments": "{}", "note": BAD}}, BAD, [BAD], {BAD: 1},
+     *({label: f"They are {BAD}.", "function": {"name": "a", "arguments": "{}"}}
+       for label in ("id", "type", "index"))],
 )  # fmt: skip
 async def test_a_tool_call_of_any_shape_hides_nothing(call: Any) -> None:
     async with proxied() as (served, proxy):

@@ -2,15 +2,18 @@
 
 import asyncio
 import json
+from typing import Any
 
 import aiohttp
 import pytest
 from aiohttp import web
 
 from evenhand.gateway import app
+from evenhand.gateway.app import _models
 from evenhand.gateway.keys import new_key
 from evenhand.gateway.policy import CheckPolicy, Policy, Tenant
 from evenhand.gateway.upstream import Upstream
+from evenhand.gateway.wire import Refused
 from tests.gateway.speaking import BAD, GOOD, Speaker, gateway, upstream
 from tests.gateway.test_hold import said
 
@@ -73,6 +76,32 @@ async def test_the_list_of_models_holds_nothing_that_we_do_not_know() -> None:
         body = await got.read()
     assert [row["id"] for row in json.loads(body)["data"]] == ["up"]
     assert BAD.encode() not in body
+
+
+@pytest.mark.parametrize(
+    ("row", "listed"),
+    [
+        ({"id": "a b/c.gguf", "owned_by": f"They are {BAD}.", "created": True}, "a b/c.gguf"),
+        ({"id": "a", "created": -1}, "a"),
+        ({"id": f"{BAD}\n"}, None),
+        ({"id": BAD * 65}, None),
+        (BAD, None),
+        ({}, None),
+    ],
+)
+def test_an_odd_row_of_models_says_nothing_and_costs_no_other(row: Any, listed: str | None) -> None:
+    body = _models(json.dumps({"data": [row, {"id": "up", "created": 7}]}).encode())
+    rows = json.loads(body)["data"]
+    assert [row["id"] for row in rows] == [name for name in (listed, "up") if name]
+    assert [row["created"] for row in rows] == [0] * (len(rows) - 1) + [7]
+    assert BAD.encode() not in body
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"data": {"id": "a"}}', b'{"data": null}'])
+def test_what_is_no_list_of_models_is_an_error_of_the_upstream(body: bytes) -> None:
+    with pytest.raises(Refused) as refusal:
+        _models(body)
+    assert (refusal.value.status, refusal.value.code) == (502, "upstream_garbled")
 
 
 async def test_a_client_that_leaves_ends_the_call_to_the_upstream() -> None:
@@ -277,6 +306,7 @@ async def test_the_upstreams_key_in_an_answer_does_not_reach_the_client(
         texts=(f"My key is {key}. A fine day.",),
         arguments=json.dumps({"key": key}),
         more={"model": key},
+        head={"model": key},
     )
     async with (
         upstream(speaker) as address,

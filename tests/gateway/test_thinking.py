@@ -4,7 +4,7 @@ it never leaves."""
 import asyncio
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from aiohttp import web
 
 from evenhand.gateway.policy import CheckPolicy, Policy
 from evenhand.gateway.wire import ExchangeOutcome
-from evenhand.gateway.wire.chat import Chat
+from evenhand.gateway.wire.chat import Chat, ChatReply
 from evenhand.gateway.wire.completions import Completions
 from evenhand.gateway.wire.responses import Responses
 from evenhand.models.base import ModelRequest
@@ -65,35 +65,97 @@ async def test_thinking_whose_tag_was_in_the_prompt_is_not_checked_in_hold() -> 
         assert [await answered(served, stream) for stream in (False, True)] == [ANSWER] * 2
 
 
+class Slow(Speaker):
+    """It says the rest of a stream once the screen has seen the first words."""
+
+    def __init__(self, text: str, chunks: int) -> None:
+        super().__init__(texts=(text,))
+        self.screened, self.ended = asyncio.Event(), asyncio.Event()
+        self.chunks = chunks
+
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await answer.prepare(request)
+        for number, chunk in enumerate(self._chunks()):
+            if number == self.chunks:
+                await self.screened.wait()
+            await answer.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+        await answer.write(b"data: [DONE]\n\n")
+        await answer.write_eof()
+        self.ended.set()
+        return answer
+
+    async def says_the_rest(self) -> None:
+        """Let it, and wait until the gateway has read it."""
+        self.screened.set()
+        await self.ended.wait()
+        await asyncio.sleep(0.3)
+
+
 async def test_a_window_ends_in_an_error_when_what_it_sent_turns_out_to_be_thinking(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    screened = asyncio.Event()
-
-    class Slow(Speaker):
-        async def _stream(self, request: web.Request) -> web.StreamResponse:
-            answer = web.StreamResponse(headers={"content-type": "text/event-stream"})
-            await answer.prepare(request)
-            for number, chunk in enumerate(self._chunks()):
-                if number == 8:
-                    await screened.wait()
-                await answer.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
-            await answer.write(b"data: [DONE]\n\n")
-            return answer
-
-    speaker = Slow(texts=("It is so. So be it.</think>They came.",))
+    speaker = Slow("It is so. So be it. No.</think>They came.", 8)
     async with upstream(speaker) as address, gateway(address, policy("window")) as served:
         score = served.screen.score
 
         async def scored(texts: Sequence[str]) -> list[Scores | Unscored]:
-            screened.set()
+            if any("So be it." in text for text in texts):
+                await speaker.says_the_rest()  # the first sentence is sent
             return await score(texts)
 
         monkeypatch.setattr(served.screen, "score", scored)
         _, _, body = await served.ask(stream=True)
-    assert "It is so. ".startswith(words(body))
+    assert words(body) == "It is so. "
     assert events(body)[-1]["error"]["code"] == "thinking_sent"
-    assert (served.exchanges[0].action, served.exchanges[0].reason) == ("blocked", "thinking_sent")
+    [exchange] = served.exchanges
+    assert (exchange.action, exchange.reason) == ("blocked", "thinking_sent")
+    assert [verdict.text for verdict in exchange.verdicts] == ["It is so. "]
+
+
+async def test_a_stored_text_that_took_the_place_of_thinking_is_no_thinking_that_was_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    speaker = Slow(f"They are {BAD}. So be it.</think>They came.", 8)
+    check = policy("window").check.otherwise({
+        "on_failure": "stored_text", "stored_text": "Please ask otherwise.", "calls": 1,
+    })  # fmt: skip
+    async with upstream(speaker) as address, gateway(address, Policy(check=check)) as served:
+        write = ChatReply.window
+
+        def written(reply: ChatReply, text: str) -> Iterator[bytes]:
+            speaker.screened.set()
+            return write(reply, text)
+
+        monkeypatch.setattr(ChatReply, "window", written)
+        _, _, body = await served.ask(stream=True)
+    assert words(body) == "Please ask otherwise."
+    assert b"error" not in body
+    assert [(one.action, one.text) for one in served.exchanges[0].verdicts] == [
+        ("blocked", "Please ask otherwise.")
+    ]
+
+
+@pytest.mark.parametrize("thought", ["It is so. ", f"They are {BAD}. "])
+async def test_thinking_that_is_found_before_it_was_sent_is_dropped_from_a_window(
+    monkeypatch: pytest.MonkeyPatch, thought: str
+) -> None:
+    speaker = Slow(f"{thought}So be it.</think>They came.", 8)
+    async with upstream(speaker) as address, gateway(address, policy("window")) as served:
+        score = served.screen.score
+
+        async def scored(texts: Sequence[str]) -> list[Scores | Unscored]:
+            await speaker.says_the_rest()
+            return await score(texts)
+
+        monkeypatch.setattr(served.screen, "score", scored)
+        _, _, body = await served.ask(stream=True)
+    assert words(body) == "They came."
+    [exchange] = served.exchanges
+    assert (exchange.action, exchange.reason) == ("passed", "clean")
+    [verdict] = exchange.verdicts
+    assert (verdict.before, verdict.text) == ("They came.",) * 2
+    assert bool(verdict.turns) == (BAD in thought)
 
 
 async def test_a_bad_answer_behind_good_thinking_is_repaired_by_agents_that_read_it_alone() -> None:
@@ -164,25 +226,88 @@ def test_thinking_is_left_out_of_completions() -> None:
     assert BAD not in reply.body(reply.texts, PASSED).decode()
 
 
-@pytest.mark.parametrize("text", [*THOUGHTS.values(), UNTAGGED])
+MENTIONED = f"<think>A <think> ends at </think>, and they are {BAD}."
+
+
 @pytest.mark.parametrize("stream", [False, True])
-def test_thinking_is_left_out_of_responses(text: str, stream: bool) -> None:
-    part = {"type": "output_text", "text": text, "annotations": []}
-    item = {"type": "message", "id": "m1", "status": "completed", "content": [part]}
+@pytest.mark.parametrize("finish", ["length", "content_filter"])
+def test_a_thought_that_mentions_a_tag_and_is_cut_is_no_answer(stream: bool, finish: str) -> None:
+    request = {"model": "m", "messages": [{"role": "user", "content": "Hello."}]}
+    reply = Chat().reply(Chat().asked(json.dumps(request).encode()))
+    kind = "delta" if stream else "message"
+    choice: dict[str, Any] = {"index": 0, "finish_reason": finish, kind: {"content": MENTIONED}}
+    if stream:
+        fed(reply, [stream_of([{"choices": [choice]}, "[DONE]"])])
+    else:
+        reply.read(json.dumps({"choices": [choice]}).encode())
+    assert reply.texts == ()
+    assert BAD.encode() not in b"".join(reply.events((), PASSED))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_thinking_in_a_refusal_is_left_out(stream: bool) -> None:
+    request = {"model": "m", "messages": [{"role": "user", "content": "Hello."}]}
+    reply = Chat().reply(Chat().asked(json.dumps(request).encode()))
+    pieces = [f"<think>{BAD}</th", "ink>No."]
+    if stream:
+        chunks: list[dict[str, Any]] = [
+            {"delta": {"refusal": piece}, "finish_reason": None} for piece in pieces
+        ]
+        chunks.append({"delta": {}, "finish_reason": "stop"})
+        fed(reply, [stream_of([*({"choices": [chunk]} for chunk in chunks), "[DONE]"])])
+    else:
+        choice = {"message": {"refusal": "".join(pieces)}, "finish_reason": "stop"}
+        reply.read(json.dumps({"choices": [choice]}).encode())
+    assert (reply.texts, reply.observed) == ((), ("No.",))
+    out = reply.body((), PASSED) + b"".join(reply.events((), PASSED))
+    assert BAD.encode() not in out
+    assert "choices.thinking" in reply.left_out
+
+
+PARTS = {
+    **{name: ([text], [ANSWER]) for name, text in THOUGHTS.items()},
+    "untagged": ([UNTAGGED], [ANSWER]),
+    "in three parts": ([f"<think>{BAD}", f"{BAD}. ", f"{BAD}</think>{ANSWER}"], ["", "", ANSWER]),
+    "untagged in two": ([f"They are {BAD}.", f"So.</think>{ANSWER}"], ["", ANSWER]),
+    "never closed": ([ANSWER, f"<think>{BAD}", BAD], [ANSWER, "", ""]),
+    "a tag in two": (["<thi", f"nk>{BAD}</think>{ANSWER}"], ["", ANSWER]),
+    "refusals": ([f"refusal:<think>{BAD}", f"refusal:{BAD}</think>No."], ["", "No."]),
+}
+
+
+def part_of(text: str) -> dict[str, Any]:
+    if text.startswith("refusal:"):
+        return {"type": "refusal", "refusal": text.removeprefix("refusal:")}
+    return {"type": "output_text", "text": text, "annotations": []}
+
+
+@pytest.mark.parametrize(("texts", "answers"), PARTS.values(), ids=PARTS.keys())
+@pytest.mark.parametrize("stream", [False, True])
+def test_thinking_is_left_out_of_responses(
+    texts: list[str], answers: list[str], stream: bool
+) -> None:
+    parts = list(map(part_of, texts))
+    item = {"type": "message", "id": "m1", "status": "completed", "content": parts}
     end = {"id": "r", "status": "completed", "output": [item]}
-    spot = {"output_index": 0, "content_index": 0, "item_id": "m1"}
-    streamed = [
-        *({"type": "response.output_text.delta", **spot, "delta": piece} for piece in text),
-        {"type": "response.output_text.done", **spot, "text": text},
-        {"type": "response.output_item.done", **spot, "item": item},
-        {"type": "response.completed", "response": end},
-    ]
+    streamed: list[dict[str, Any]] = []
+    for index, part in enumerate(parts):
+        key = "text" if part["type"] == "output_text" else "refusal"
+        spot = {"output_index": 0, "content_index": index, "item_id": "m1"}
+        kind = f"response.{part['type']}"
+        streamed += ({"type": f"{kind}.delta", **spot, "delta": piece} for piece in part[key])
+        streamed.append({"type": f"{kind}.done", **spot, key: part[key]})
+    streamed.append({"type": "response.output_item.done", "output_index": 0, "item": item})
+    streamed.append({"type": "response.completed", "response": end})
     reply = Responses().reply(Responses().asked(b'{"model": "m", "input": "Hello."}'))
     if stream:
         fed(reply, [stream_of(streamed)])
     else:
         reply.read(json.dumps(end).encode())
-    assert (reply.texts, reply.observed) == ((ANSWER,), ())
+    refusals = any(part["type"] == "refusal" for part in parts)
+    said = tuple(filter(None, answers))
+    assert (reply.texts, reply.observed) == (((), said) if refusals else (said, ()))
+    written = json.loads(reply.body(reply.texts, PASSED))["output"][0]["content"]
+    assert [part.get("text", part.get("refusal")) for part in written] == answers
     out = reply.body(reply.texts, PASSED) + b"".join(reply.events(reply.texts, PASSED))
     assert BAD.encode() not in out
     assert "output.content.thinking" in reply.left_out

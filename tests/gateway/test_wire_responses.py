@@ -82,6 +82,19 @@ def test_refusals_calls_and_titles_are_observed_and_reasoning_is_left_out() -> N
     assert kinds == ["message", "function_call", "message"]
 
 
+def test_a_refusal_goes_out_in_one_piece_for_a_key_to_be_found_in_it() -> None:
+    part = {"type": "refusal", "refusal": "My key is sk-0123456789."}
+    item = {"type": "message", "id": "m1", "status": "completed", "content": [part]}
+    at = {"type": "response.refusal.delta", "output_index": 0, "content_index": 0}
+    end = {"id": "r", "status": "completed", "output": [item]}
+    stream = [*({**at, "delta": sign} for sign in part["refusal"]),
+              {"type": "response.completed", "response": end}]  # fmt: skip
+    reply = fed(Responses().reply(asked()), [stream_of(stream)])
+    events = read_simply(b"".join(reply.events(reply.texts, PLAIN)))
+    deltas = [event["delta"] for event in events if event["type"] == "response.refusal.delta"]
+    assert deltas == [part["refusal"]]
+
+
 def test_a_response_repeats_the_request_of_the_client_and_not_what_the_upstream_makes_of_it() -> (
     None
 ):

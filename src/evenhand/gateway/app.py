@@ -42,7 +42,7 @@ from evenhand.gateway.sending import PLAIN, Client, ClientGone
 from evenhand.gateway.upstream import Upstream
 from evenhand.gateway.verdicts import Exchange
 from evenhand.gateway.window import answer_in_windows
-from evenhand.gateway.wire import Refused, Wire
+from evenhand.gateway.wire import MalformedReply, Refused, Wire, strict
 from evenhand.gateway.wire.chat import Chat
 from evenhand.gateway.wire.completions import Completions
 from evenhand.gateway.wire.responses import Responses
@@ -52,6 +52,7 @@ WIRES: tuple[Wire, ...] = (Chat(), Completions(), Responses())
 _MOST_REQUEST = 16 * 1024 * 1024  # our choice: pictures travel in requests
 _MOST_VALUES = 250_000  # our choice: commas and brackets; pictures have few, prose has some
 _MOST_MODELS = 4 * 1024 * 1024
+_LONGEST_MODEL = 256  # our choice, in characters: paths of files too
 _IN_THIS_THREAD = 64 * 1024  # our choice, in bytes: longer requests are read in another thread
 _BODY_SECONDS = 60.0  # our choice: who sends a request more slowly takes a place from others
 _ANSWERED = {"hold": answer_held, "window": answer_in_windows, "observe": answer_observed}
@@ -286,13 +287,22 @@ async def _body(receive: Receive, permit: Permit) -> bytes:
 def _models(body: bytes | None) -> bytes:
     """The list of models: their names and nothing else that an upstream may have put there."""
     try:
-        rows = orjson.loads(body or b"")["data"]
-        models = [{"id": row["id"], "object": "model", "created": row.get("created", 0),
-                 "owned_by": row.get("owned_by", "")} for row in rows]  # fmt: skip
-    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+        rows = strict.a(list, strict.answer(body or b"").get("data"), "`data`")
+    except MalformedReply:
         raise Refused(502, "upstream_garbled", "the upstream's models cannot be read") from None
-    types = {"id": str, "object": str, "created": int, "owned_by": str}
-    good = [
-        row for row in models if all(isinstance(row[name], kind) for name, kind in types.items())
+    models = [
+        {
+            "id": row["id"],
+            "object": "model",
+            "created": strict.moment(row.get("created")),
+            "owned_by": strict.token(row.get("owned_by")) or "",
+        }
+        for row in rows
+        if isinstance(row, dict) and _is_model(row.get("id"))
     ]
-    return orjson.dumps({"object": "list", "data": good})
+    return orjson.dumps({"object": "list", "data": models})
+
+
+def _is_model(name: object) -> bool:
+    """Whether it may name a model. Some servers name files, so that a blank is allowed."""
+    return isinstance(name, str) and 0 < len(name) <= _LONGEST_MODEL and name.isprintable()

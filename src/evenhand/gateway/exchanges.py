@@ -25,7 +25,14 @@ from evenhand.gateway.upstream import (
     is_stream,
     refuse_compressed,
 )
-from evenhand.gateway.verdicts import BROKEN_OFF, Action, Exchange, ExchangeVerdict, gravest
+from evenhand.gateway.verdicts import (
+    BROKEN_OFF,
+    HELD_BACK,
+    Action,
+    Exchange,
+    ExchangeVerdict,
+    gravest,
+)
 from evenhand.gateway.wire import (
     ClientRequest,
     ExchangeOutcome,
@@ -171,8 +178,9 @@ class ExchangeAnswerer:
         Raises:
             Refused: If the answer is blocked, or the record that must come first cannot be written.
         """
-        talk.verdicts = await self._verdicts(talk, checker, reply, Action.BLOCKED)
-        action, reason = gravest_of(talk.verdicts)
+        verdicts = await self._verdicts(talk, checker, reply, Action.BLOCKED)
+        talk.verdicts = as_sent(verdicts)
+        action, reason = gravest_of(verdicts)
         try:
             if self._written is None:
                 self._record(talk.ended(action, reason))
@@ -180,7 +188,7 @@ class ExchangeAnswerer:
                 await self._written(talk.ended(action, reason))
         except EvidenceLost:
             raise Refused(503, "not_recorded", _NOT_RECORDED, headers=_SOON) from None
-        refuse_blocked(talk.verdicts)
+        refuse_blocked(verdicts)
         texts = [self.redact(verdict.text) for verdict in talk.verdicts[: len(reply.texts)]]
         return said_of(talk, action, reason), texts
 
@@ -348,11 +356,30 @@ def gravest_of(verdicts: Sequence[ExchangeVerdict]) -> tuple[Action, str]:
     return action, next(reasons, "nothing_said")
 
 
-def refuse_blocked(verdicts: Sequence[ExchangeVerdict]) -> None:
-    """Refuse an exchange of which a text may not leave and has nothing in its place."""
-    blocked = [
+def as_sent(verdicts: Sequence[ExchangeVerdict]) -> tuple[ExchangeVerdict, ...]:
+    """What verdicts are of texts that leave together: with one refused, none was sent."""
+    if not _refused(verdicts):
+        return tuple(verdicts)
+    return tuple(
+        replace(
+            verdict,
+            action=Action.BLOCKED,
+            reason=verdict.reason if verdict.action is Action.BLOCKED else HELD_BACK,
+            text="",
+        )
+        for verdict in verdicts
+    )
+
+
+def _refused(verdicts: Sequence[ExchangeVerdict]) -> list[ExchangeVerdict]:
+    return [
         verdict for verdict in verdicts if verdict.action is Action.BLOCKED and not verdict.text
     ]
+
+
+def refuse_blocked(verdicts: Sequence[ExchangeVerdict]) -> None:
+    """Refuse an exchange of which a text may not leave and has nothing in its place."""
+    blocked = _refused(verdicts)
     if any(verdict.ran for verdict in blocked):
         raise Refused(400, "content_blocked", _BLOCKED)
     if blocked:

@@ -39,6 +39,8 @@ UNCHANGED = orjson.dumps({"action": "NONE"})
 # What `evenhand doctor litellm` has a model repeat. It must be all that was said, so that nothing
 # can hide from the check next to it.
 _CANARY = re.compile(r"""[\s"'`*.]*evenhand-canary-([0-9a-f]{16})[\s"'`*.]*""")
+CUT_THINKING = "cut_thinking"
+_CUT_THINKING = "a thought is cut into parts, which cannot be told from an answer"
 _OF_A_CALL = {"id", "type", "index", "function"}
 
 
@@ -51,6 +53,7 @@ class ProxyCall:
     model: str
     sent: tuple[str, ...]  # the texts as they came
     texts: tuple[str, ...]  # the same; of an answer without what was thought
+    cut_thinking: bool  # a thought is only in part in one of them, so that the rest seems said
     observed: tuple[str, ...]  # names and arguments of tool calls
     prompt: str
     context: str
@@ -80,29 +83,57 @@ def read(body: bytes) -> ProxyCall:
         raise strict.refused("Only text can be checked, and the answer has images.")
     prompt, context = conversation(strict.field(raw, "structured_messages", list, []))
     name = strict.field(raw, "litellm_call_id", str, "")
+    answers, cut_thinking = _answers(texts) if answered else (texts, False)
     return ProxyCall(
         id=hashlib.sha256(name.encode()).hexdigest() if name else "",
         answered=answered,
         model=strict.field(raw, "model", str, ""),
         sent=tuple(texts),
-        texts=tuple(thinking.split(text)[1] if answered else text for text in texts),
+        texts=tuple(answers),
+        cut_thinking=cut_thinking,
         observed=tuple(_called(calls)),
         prompt=prompt or ("\n\n".join(texts) if not answered else ""),
         context=context,
     )
 
 
+def _answers(texts: Sequence[str]) -> tuple[list[str], bool]:
+    """Give the texts without what was thought, and whether a thought is cut: one ended within it,
+    or a later one began within it."""
+    answers, untagged, cut_thinking = [], False, False
+    for text in texts:
+        splitter = thinking.Splitter()
+        splitter.add(text)
+        splitter.end()
+        answers.append(splitter.answer)
+        cut_thinking |= splitter.is_open or (splitter.was_open and untagged)
+        untagged |= bool(text.strip()) and not splitter.thinking
+    return answers, cut_thinking
+
+
 def _called(calls: Sequence[Any]) -> Iterator[str]:
     """What tool calls say. One of a shape that we do not know is read whole."""
     for call in calls:
-        function: Any = call.get("function") if isinstance(call, dict) else None
-        words = list(function.values()) if isinstance(function, dict) else [None]
-        plain = isinstance(function, dict) and function.keys() == {"name", "arguments"}
-        if plain and call.keys() <= _OF_A_CALL and all(isinstance(word, str) for word in words):
-            name, arguments = map(strict.readable, (function["name"], function["arguments"]))
+        if _is_plain(call):
+            words = call["function"]["name"], call["function"]["arguments"]
+            name, arguments = map(strict.readable, words)
             yield from filter(None, (ToolName(name), ToolArguments(arguments)))
         else:
             yield strict.readable(orjson.dumps(call).decode())
+
+
+def _is_plain(call: Any) -> bool:
+    """Whether a call has a name, arguments, and labels of one word that nobody needs to read."""
+    if not isinstance(call, dict) or not call.keys() <= _OF_A_CALL:
+        return False
+    function, labels = call.get("function"), (call.get("id"), call.get("type"))
+    return (
+        isinstance(function, dict)
+        and function.keys() == {"name", "arguments"}
+        and all(isinstance(word, str) for word in function.values())
+        and all(label in (None, "") or strict.token(label) for label in labels)
+        and isinstance(call.get("index"), int | None)
+    )
 
 
 def answer(call: ProxyCall, texts: Sequence[str]) -> bytes:
@@ -212,6 +243,9 @@ class Guardrail:
         talk.asked = _asked(call.model, "", "")
         if question is not None:
             talk.route, talk.asked = LITELLM, _asked(call.model, question.prompt, question.context)
+        if call.cut_thinking and check.mode != "observe":
+            self._answering.record_anyway(talk, Action.BLOCKED, CUT_THINKING)
+            raise Refused(400, CUT_THINKING, _CUT_THINKING)
         checker = self._checkers[check]
         if check.mode == "observe":
             self._prompts.tell(talk.tenant, call, question, UNCHANGED)

@@ -7,6 +7,7 @@ from enum import StrEnum
 from evenhand.core import Answer, Turn
 
 BROKEN_OFF = "broken_off"  # the reason where the client went away
+HELD_BACK = "held_back"  # the reason where another text of the same answer may not leave
 NOT_RECORDED = "not_recorded"  # the reason where an answer is held back because of that
 
 

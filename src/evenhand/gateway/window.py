@@ -16,6 +16,7 @@ from evenhand.gateway.exchanges import (
     ExchangeAnswerer,
     ExchangeState,
     answer_held,
+    as_sent,
     gravest_of,
     head,
     refuse_blocked,
@@ -24,7 +25,7 @@ from evenhand.gateway.exchanges import (
 from evenhand.gateway.screening import Known
 from evenhand.gateway.sending import STREAM, Client
 from evenhand.gateway.sse import comment
-from evenhand.gateway.verdicts import Action, ExchangeVerdict
+from evenhand.gateway.verdicts import HELD_BACK, Action, ExchangeVerdict
 from evenhand.gateway.wire import Refused, Wire
 from evenhand.gateway.wire.choices import ChoicesReply
 
@@ -74,6 +75,7 @@ class _Windows:
     ended: bool = False
     over: bool = False  # a stored text has taken the place of all that comes
     verdicts: list[ExchangeVerdict] = field(default_factory=list)
+    withdrawn: list[ExchangeVerdict] = field(default_factory=list)  # of thinking, never sent
     cache: Known = field(default_factory=dict)  # what the screen said of parts of this answer
     heard: asyncio.Event = field(default_factory=asyncio.Event)
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -97,7 +99,8 @@ class _Windows:
         except Refused as refusal:
             verdicts = self.talk.verdicts or self._joined()
             blocked = [verdict for verdict in verdicts if verdict.action is Action.BLOCKED]
-            reason = blocked[0].reason if blocked else refusal.code
+            reasons = [one.reason for one in blocked if one.reason != HELD_BACK]
+            reason = reasons[0] if reasons else refusal.code
             raise
         finally:
             if reason and not self.recorded:  # before anything that could be cancelled
@@ -113,8 +116,8 @@ class _Windows:
     async def _release_sentences(self) -> None:
         """Release what has ended, one by one: what is a window does not hang on how it comes in.
         What is too long to be screened is released too, for the policy to decide."""
-        self.pending += self.reply.new_words()
-        while len(self.verdicts) < _MOST_WINDOWS:
+        self._read_words()
+        while len(self.verdicts) + len(self.withdrawn) < _MOST_WINDOWS:
             end = _ended(self.pending, self.looked)
             if not end and len(self.sent) + len(self.pending) > self.checker.check.longest:
                 end = len(self.pending)
@@ -122,6 +125,14 @@ class _Windows:
                 break
             await self._release(end)
         self.looked = max(0, len(self.pending) - _AGAIN)
+
+    def _read_words(self) -> bool:
+        """Read what is new. Say whether what came before was thinking, and drop it if so."""
+        words, late = self.reply.new_words("" if self.over else self.sent)
+        if late:
+            self.pending, self.looked = "", 0
+        self.pending += words
+        return late
 
     async def _release(self, end: int) -> None:
         """Judge the words up to there, and send what they become."""
@@ -136,17 +147,21 @@ class _Windows:
             self.talk.asked,
             self.sent,
             text,
-            self.verdicts,
+            [*self.withdrawn, *self.verdicts],
             tenant=self.talk.tenant,
             cache=self.cache,
         )
-        self.talk.broken_off = False
-        self.verdicts.append(verdict)
+        self.withdrawn.append(verdict)  # until it is known that its words are no thinking
+        self.talk.broken_off = any(verdict.cut_off for verdict in self.withdrawn)
+        if self._read_words():
+            return
+        self.verdicts.append(self.withdrawn.pop())
         refuse_blocked([verdict])
         self.over = verdict.action is Action.BLOCKED
         out = verdict.text + ("" if self.over else words[len(text) :])
         self.sent += out
-        await self._write(b"".join(self.reply.window(self.answering.redact(out))))
+        events = b"".join(self.reply.window(self.answering.redact(out)))
+        await self._write(self.answering.without_key(events))
 
     async def _end(self) -> None:
         """Judge what there is in addition to words, record the exchange, and send the end."""
@@ -154,7 +169,7 @@ class _Windows:
             self.talk.asked, (), self.reply.observed, tenant=self.talk.tenant
         )
         self.talk.left_out = len(self.reply.left_out)
-        self.talk.verdicts = (*self._joined(), *others)
+        self.talk.verdicts = (*self._joined(), *as_sent(others))
         refuse_blocked(others)
         action, reason = gravest_of(self.talk.verdicts)
         outcome = said_of(self.talk, action, reason)
@@ -165,13 +180,14 @@ class _Windows:
 
     def _joined(self) -> tuple[ExchangeVerdict, ...]:
         """One verdict of all windows: the gravest of theirs, on all words."""
-        if not self.verdicts:
+        judged = [*self.withdrawn, *self.verdicts]  # what agents said of either was paid
+        if not judged:
             return ()
         action, reason = gravest_of(self.verdicts)
-        turns: tuple[Turn, ...] = tuple(turn for verdict in self.verdicts for turn in verdict.turns)
+        turns: tuple[Turn, ...] = tuple(turn for verdict in judged for turn in verdict.turns)
         scores = [verdict.screen for verdict in self.verdicts if verdict.screen is not None]
         seconds: dict[str, float] = {}
-        for verdict in self.verdicts:
+        for verdict in judged:
             for cause, spent in verdict.seconds.items():
                 seconds[cause] = seconds.get(cause, 0.0) + spent
         before = self.reply.so_far

@@ -5,10 +5,13 @@ tags. Here the tags are read; `wire` reads the fields and the parts.
 """
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 from evenhand.models.base import ModelReply, Sample, TokenLogprob
+from evenhand.models.json_reader import ObjectReader
 
 # Tags as models write them: DeepSeek and Qwen, Mistral, Kimi, Cohere, gpt-oss.
 _NAMES = ("think", "thinking", "thought", "seed:think")
@@ -27,6 +30,10 @@ _TAG = re.compile(
     f"(?P<open>{'|'.join(map(re.escape, _OPENING))})|{'|'.join(map(re.escape, _CLOSING))}"
 )
 _BEGINNING = re.compile(r"[<\[◁]")
+_STRING = re.compile(r'(?:[^"\\]++|\\.)*+', re.DOTALL)  # of JSON, up to its end
+# How a reply ends that may end within a thought: at a limit, or with a call out of it.
+_CUT = ("length", "content_filter", "tool_calls", "function_call")
+_Piece = tuple[int, str]  # where it begins in all that was added, and its words
 
 
 def may_be_in(text: str) -> bool:
@@ -34,23 +41,48 @@ def may_be_in(text: str) -> bool:
     return "<" in text or "[T" in text or "[/" in text or "◁" in text
 
 
-def split(text: str) -> tuple[str, str]:
+def split(text: str, *, cut: bool = False) -> tuple[str, str]:
     """Split a text into what was thought and what was answered.
 
     A block may be closed, nested, or cut off; its opening tag may be in the prompt, so that the
-    reply has the closing one alone. Inside a JSON object only whole blocks are taken out: the rest
-    of it must stay JSON.
+    reply has the closing one alone. Within a string of a JSON object only whole blocks are taken
+    out: the rest of it must stay JSON.
+
+    Args:
+        text: The reply.
+        cut: Whether the reply ended at a limit, so that an open block may not be closed.
+
+    Returns:
+        The thought and the answer.
+    """
+    thought, [answer] = split_parts([text], cut=cut)
+    return thought, answer
+
+
+def split_parts(texts: Sequence[str], *, cut: bool = False) -> tuple[str, list[str]]:
+    """Split a text that comes in parts: a block may begin in one and end in another.
+
+    Args:
+        texts: The parts, in their order.
+        cut: Whether the last one ended at a limit.
+
+    Returns:
+        The thought, and what each part has of the answer.
     """
     splitter = Splitter()
-    splitter.add(text)
-    splitter.end()
+    for text in texts:
+        splitter.add(text)
+    splitter.end(cut=cut)
     if not splitter.thinking:
-        return "", text
-    return joined(splitter.thinking), splitter.answer
+        return "", list(texts)
+    return joined(splitter.thinking), splitter.answers(list(map(len, texts)))
 
 
 class Splitter:
     """It splits a text that comes in pieces, which may be cut within a tag.
+
+    A tag within a string of a JSON object is a word of that string. Whether it is an object is
+    known at its end, so that what comes from the tag on is held until then.
 
     >>> splitter = Splitter()
     >>> splitter.add("<thi"), splitter.add("nk>Hm.</think>Yes. <")
@@ -62,79 +94,198 @@ class Splitter:
     def __init__(self) -> None:
         self.thinking: list[str] = []
         self.late = False  # a part of the answer was taken that turned out to be thinking
-        self._answer: list[str] = []
+        self.is_open = False  # the text ended within a block
+        self.was_open = False  # it began within one
+        self._answer: list[_Piece] = []
         self._taken = 0  # pieces of that
-        self._block: list[str] = []  # what is open, with its tag
+        self._block: list[_Piece] = []  # what is open, with its tag
         self._depth = 0
         self._closed: int | None = None  # the place in the block of its last closing tag
         self._tail = ""  # may be the beginning of a tag
-        self._is_json: bool | None = None  # None: nothing but blanks so far
+        self._size = 0  # of all that was added
+        self._object = ObjectReader()  # of the answer behind the last thought
+        self._read = 0  # pieces of the answer that it has read
+        self._held: list[str] = []  # from a tag within a string on, until the object ends
         self._ended = False
 
     @property
     def answer(self) -> str:
         """The answer so far."""
-        answer = "".join(self._answer)
+        answer = _words(self._answer)
         return answer.strip() if self.thinking else answer
+
+    def answers(self, sizes: Sequence[int]) -> list[str]:
+        """Give the answer in the parts that were added.
+
+        Args:
+            sizes: The length of each part.
+
+        Returns:
+            The words of each; without blanks at both ends of the answer.
+        """
+        ends = list(accumulate(sizes))
+        parts = [""] * len(ends)
+        for place, words in self._answer:
+            start, part = place, bisect_right(ends, place)
+            while start < place + len(words):
+                end = min(ends[part], place + len(words))
+                parts[part] += words[start - place : end - place]
+                start, part = end, part + 1
+        filled = [index for index, words in enumerate(parts) if words.strip()]
+        first, last = (filled[0], filled[-1]) if filled else (len(parts), -1)
+        parts = [words if first <= i <= last else "" for i, words in enumerate(parts)]
+        if filled:
+            parts[first] = parts[first].lstrip()
+            parts[last] = parts[last].rstrip()
+        return parts
 
     def add(self, piece: str) -> None:
         """Read the next piece."""
-        text, start = self._tail + piece, 0
-        for tag in _TAG.finditer(text):
-            self._say(text[start : tag.start()])
-            self._read_tag(tag)
-            start = tag.end()
+        self._size += len(piece)
+        start = 0
+        if self._held:
+            self._held.append(piece)
+            end = self._object.read(piece)
+            if self._holds:
+                return
+            text = "".join(self._held)
+            self._held = []
+            start = self._leave_object(text, 0, len(text) - len(piece) + end)
+        else:
+            text = self._tail + piece
+        while tag := _TAG.search(text, start):
+            self._say(text, start, tag.start())
+            start = tag.start()
+            if not self._in_string():
+                self._read_tag(tag, self._size - len(text) + start)
+                start = tag.end()
+                continue
+            end = self._object.read(text, start)
+            if self._holds:
+                self._held, self._tail = [text[start:]], ""
+                return
+            start = self._leave_object(text, start, end)
         end = _unfinished(text, start)
-        self._say(text[start:end])
+        self._say(text, start, end)
         self._tail = text[end:]
 
-    def end(self) -> None:
-        """Read what the end of the text leaves open."""
-        self._say(self._tail)
-        if self._depth and self._closed is not None:  # a tag was only mentioned: the last ends it
-            self.thinking.append("".join(self._block[1 : self._closed]))
+    def end(self, *, cut: bool = False) -> None:
+        """Read what the end of the text leaves open.
+
+        Args:
+            cut: Whether the text ended at a limit. A block that is open then is not closed: its
+                closing tags may all be mentioned ones.
+        """
+        held = "".join(self._held)
+        blocks = list(_blocks(held, 0, len(held)))
+        self._take_object(held, 0, len(held))
+        self._say(self._tail, 0, len(self._tail))
+        in_string = bool(blocks) and blocks[-1][1] == len(held) and not held.endswith(_CLOSING)
+        self.is_open = self.is_open or self._depth > 0 or in_string
+        if self._depth and self._closed is not None and not cut:  # a tag was only mentioned
+            self.thinking.append(_words(self._block[1 : self._closed]))
             self._answer += self._block[self._closed + 1 :]
-        elif self._depth and self._is_json:
-            self._answer += self._block
         elif self._depth:
-            self.thinking.append("".join(self._block[1:]))
-        self._tail, self._block, self._depth, self._ended = "", [], 0, True
+            self.thinking.append(_words(self._block[1:]))
+        self._held, self._tail, self._block, self._depth = [], "", [], 0
+        self._ended = True
 
     def take(self) -> str:
         """Give what is new of the answer. Blanks at its beginning wait: thinking may follow."""
-        words = "".join(self._answer[self._taken :])
+        words = _words(self._answer[self._taken :])
         if not self._taken and not self._ended and not words.strip():
             return ""
         words = words.lstrip() if self.thinking and not self._taken else words
         self._taken = len(self._answer)
         return words
 
-    def _say(self, words: str) -> None:
-        if not words:
-            return
-        (self._block if self._depth else self._answer).append(words)
-        if self._is_json is None and (first := words.lstrip()[:1]):
-            self._is_json = first == "{"
+    def _say(self, text: str, start: int, end: int) -> None:
+        if start < end:
+            piece = (self._size - len(text) + start, text[start:end])
+            (self._block if self._depth else self._answer).append(piece)
 
-    def _read_tag(self, tag: re.Match[str]) -> None:
-        self._is_json = bool(self._is_json)
+    def _read_tag(self, tag: re.Match[str], place: int) -> None:
         if tag["open"] is not None:
             if self._depth == 0:
                 self._block, self._closed = [], None
             self._depth += 1
-            self._block.append(tag[0])
+            self._block.append((place, tag[0]))
         elif self._depth > 1:
             self._depth, self._closed = self._depth - 1, len(self._block)
-            self._block.append(tag[0])
+            self._block.append((place, tag[0]))
         elif self._depth == 1:
-            self.thinking.append("".join(self._block[1:]))
+            self.thinking.append(_words(self._block[1:]))
             self._depth = 0
-        elif self._is_json:
-            self._answer.append(tag[0])
+            if self._object.broken or not self._object.depth:
+                self._object, self._read = ObjectReader(), len(self._answer)
         else:  # the block began in the prompt
+            self.was_open = True
             self.late = self.late or self._taken > 0
-            self.thinking.append("".join(self._answer))
+            self.thinking.append(_words(self._answer))
             self._answer, self._taken = [], 0
+            self._object, self._read = ObjectReader(), 0
+
+    @property
+    def _holds(self) -> bool:
+        """Whether it is open what a tag within a string is."""
+        return self._object.depth > 0 and not self._object.broken
+
+    def _in_string(self) -> bool:
+        """Say whether the answer is within a string of an object."""
+        if self._depth:
+            return False
+        for _, words in self._answer[self._read :]:
+            at = 0
+            while at < len(words) and not self._object.broken:
+                at = self._object.read(words, at)
+        self._read = len(self._answer)
+        return self._object.in_string and not self._object.broken
+
+    def _leave_object(self, text: str, start: int, end: int) -> int:
+        """Take the rest of an object, and give the place behind it: none if it is no object."""
+        if self._object.broken:
+            return start
+        self._take_object(text, start, end)
+        return end
+
+    def _take_object(self, text: str, start: int, end: int) -> None:
+        """Take words of an object, without the blocks in its strings."""
+        for opens, ends, thought in _blocks(text, start, end):
+            self._say(text, start, opens)
+            self.thinking.append(thought)
+            start = ends
+        self._say(text, start, end)
+        self._read = len(self._answer)
+
+
+def _words(pieces: Sequence[_Piece]) -> str:
+    return "".join(words for _, words in pieces)
+
+
+def _blocks(text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
+    """Find the blocks in the strings of JSON, of which the first has begun: where each begins and
+    ends, and what was thought. Only in the last string, if it is cut off, a block may be open."""
+    while start < end:
+        match = _STRING.match(text, start, end)
+        closes = match.end() if match else end
+        is_cut = text[closes : closes + 1] != '"' or closes == end
+        opening: re.Match[str] | None = None
+        closing: re.Match[str] | None = None
+        depth = 0
+        for tag in _TAG.finditer(text, start, closes):
+            if tag["open"] is not None:
+                opening, closing = (opening, closing) if depth else (tag, None)
+                depth += 1
+            elif opening is not None and depth:
+                depth, closing = depth - 1, tag
+                if depth == 0:
+                    yield opening.start(), tag.end(), text[opening.end() : tag.start()]
+        if opening is not None and depth and is_cut:
+            yield opening.start(), end, text[opening.end() : end]
+        elif opening is not None and depth and closing is not None:  # a tag was only mentioned
+            yield opening.start(), closing.end(), text[opening.end() : closing.start()]
+        begins = text.find('"', closes + 1, end)
+        start = begins + 1 if begins >= 0 else end
 
 
 def _unfinished(text: str, start: int) -> int:
@@ -144,6 +295,11 @@ def _unfinished(text: str, start: int) -> int:
         if any(tag.startswith(rest) for tag in _TAGS):
             return match.start()
     return len(text)
+
+
+def is_cut(finish: str) -> bool:
+    """Say whether a reply that ended so may have ended within a thought."""
+    return finish in _CUT
 
 
 def used_it_up(reply: ModelReply) -> bool:
@@ -169,7 +325,7 @@ def joined(parts: Sequence[str]) -> str:
 
 def apart(sample: Sample) -> Sample:
     """Give the sample with what was thought in its text in the field for it."""
-    thinking, answer = split(sample.text)
+    thinking, answer = split(sample.text, cut=is_cut(sample.finish))
     if answer is sample.text:
         return sample
     behind = _is_behind(answer, sample.text)

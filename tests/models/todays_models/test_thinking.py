@@ -12,6 +12,7 @@ from evenhand.models.thinking import (
     joined,
     more_room,
     split,
+    split_parts,
     used_it_up,
     with_own_tokens,
     without_blanks,
@@ -40,6 +41,23 @@ TEXTS = pytest.mark.parametrize(
         pytest.param('{"x": "<think>a</think>b"}', "a", '{"x": "b"}', id="within-json"),
         pytest.param('{"x": "<think>a"}', "", '{"x": "<think>a"}', id="json-stays-json"),
         pytest.param('<think>{"x"</think>{"x": 1}', '{"x"', '{"x": 1}', id="json-behind"),
+        pytest.param('{"s":5} hm</think>{"s": 1}', '{"s":5} hm', '{"s": 1}', id="behind-an-object"),
+        pytest.param('{"s":5}\n<think>a', "a", '{"s":5}', id="unclosed-behind-an-object"),
+        pytest.param('{so "a</think>b', '{so "a', "b", id="a-brace-is-no-object"),
+        pytest.param('{"s": "a</think>{"s": 1}', '{"s": "a', '{"s": 1}', id="no-object-after-all"),
+        pytest.param(
+            '<think>a</think>{"s":"use </think> here"}', "a", '{"s":"use </think> here"}',
+            id="mentioned-in-json-behind-a-thought",
+        ),
+        pytest.param(
+            '{"s": 1}\n{"s": "\\"</think>"}', "", '{"s": 1}\n{"s": "\\"</think>"}',
+            id="mentioned-in-the-second-object",
+        ),
+        pytest.param(
+            '{"s": "<think>", "t": "</think>"}', "", '{"s": "<think>", "t": "</think>"}',
+            id="tags-in-two-strings",
+        ),
+        pytest.param('{"s": "<think>a', "a", '{"s": "', id="never-closed-in-a-string"),
         pytest.param("a <b> [c] <thin", "", "a <b> [c] <thin", id="a-tag-cut-off"),
     ],
 )  # fmt: skip
@@ -62,6 +80,54 @@ def test_a_text_in_pieces_is_split_as_the_whole_one(text: str, thought: str, ans
         taken += splitter.take()
         assert (joined(splitter.thinking), splitter.answer) == (thought, answer)
         assert splitter.late or taken.rstrip() == answer.rstrip()
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        pytest.param("<think>A <think> ends at </think>, so they", "", id="in-a-thought"),
+        pytest.param("<think>A <think> is a tag.</think></think>They", "They", id="in-an-answer"),
+        pytest.param('{"s": "a </think>, b', '{"s": "a </think>, b', id="in-a-string"),
+    ],
+)
+def test_a_cut_thought_that_mentions_a_tag_is_no_answer(text: str, answer: str) -> None:
+    assert split(text, cut=True)[1] == answer
+    assert apart(Sample(text, "length")).text == answer
+    assert apart(Sample(text, "content_filter")).text == answer
+    assert apart(Sample(text, "tool_calls")).text == answer
+
+
+@pytest.mark.parametrize(
+    ("texts", "answers"),
+    [
+        pytest.param(["<think>a", "b", "</think>c"], ["", "", "c"], id="a-part-in-a-block"),
+        pytest.param(["a", "b</think>", " c ", "d "], ["", "", "c ", "d"], id="late"),
+        pytest.param(["a <thi", "", "nk>b</think>c"], ["a ", "", "c"], id="a-tag-in-two-parts"),
+        pytest.param([" a <thi", "s> "], [" a <thi", "s> "], id="no-thought"),
+        pytest.param(["a<think>b", "c"], ["a", ""], id="never-closed"),
+        pytest.param(['{"a": "</thi', 'nk>"}'], ['{"a": "</thi', 'nk>"}'], id="json"),
+    ],
+)
+def test_each_part_keeps_its_words_of_the_answer(texts: list[str], answers: list[str]) -> None:
+    assert split_parts(texts)[1] == answers
+
+
+@pytest.mark.parametrize(
+    ("text", "is_open"),
+    [
+        ("<think>a", True),
+        ("<think>a <think> b</think>c", True),
+        ('{"a": "<think>b', True),
+        ('{"a": "<think>b"}', False),
+        ("<think>a</think>b", False),
+        ("a</think>b", False),
+    ],
+)
+def test_whether_a_text_ended_within_a_block_is_told(text: str, is_open: bool) -> None:
+    splitter = Splitter()
+    splitter.add(text)
+    splitter.end()
+    assert splitter.is_open is is_open
 
 
 def test_what_was_taken_and_turns_out_to_be_thinking_is_told() -> None:

@@ -99,7 +99,7 @@ class ChatReply(ChoicesReply):
     def observed(self) -> tuple[str, ...]:
         texts: list[str] = []
         for choice in self._ordered():
-            texts.append("".join(choice.refusal or ()))
+            texts.append(choice.refused)
             for call in _calls(choice):
                 texts.append(ToolName(call.name))
                 texts.append(ToolArguments(strict.readable("".join(call.arguments))))
@@ -115,8 +115,7 @@ class ChatReply(ChoicesReply):
         if message.get("content") is not None:
             choice.add(self._text(message["content"], where))
         if message.get("refusal") is not None:
-            choice.refusal = choice.refusal or []
-            _extend(choice, choice.refusal, message["refusal"])
+            choice.refuse(strict.a(str, message["refusal"], "a refusal"))
         calls = message.get("tool_calls")
         for index, call in enumerate(strict.a(list, calls, "`tool_calls`") if calls else ()):
             self._take_call(choice, strict.a(dict, call, "a call"), None if streamed else index)
@@ -193,7 +192,7 @@ class ChatReply(ChoicesReply):
     def _written(self, choice: StreamedChoice, final: Mapping[int, str]) -> dict[str, Any]:
         content = final.get(choice.index, None if choice.text is None else "")
         message: dict[str, Any] = {"role": "assistant", "content": content}
-        message["refusal"] = None if choice.refusal is None else "".join(choice.refusal)
+        message["refusal"] = None if choice.refusal is None else choice.refused
         if choice.tools:
             message["tool_calls"] = [_call(choice.tools[i]) for i in sorted(choice.tools)]
         if choice.function is not None:
@@ -231,7 +230,7 @@ class ChatReply(ChoicesReply):
 
     def _beside(self, choice: StreamedChoice, final: Mapping[int, str]) -> Iterator[dict[str, Any]]:
         if choice.refusal is not None:
-            yield _delta(choice, {"refusal": "".join(choice.refusal)})
+            yield _delta(choice, {"refusal": choice.refused})
         for position, index in enumerate(sorted(choice.tools)):
             call = {"index": position, **_call(choice.tools[index])}
             yield _delta(choice, {"tool_calls": [call]})

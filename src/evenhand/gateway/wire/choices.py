@@ -21,7 +21,7 @@ from evenhand.gateway.wire import (
     Refused,
     strict,
 )
-from evenhand.models.thinking import Splitter
+from evenhand.models.thinking import Splitter, is_cut
 
 # How a choice may end. Words of some servers, such as "abort" or "error", are unknown.
 _FINISHES = {
@@ -31,8 +31,8 @@ _FINISHES = {
 _LONGEST_TOKEN = 128  # our choice: the longest in use are runs of blanks
 _JOINER = "\u200d"
 _THINKING_SENT = (
-    "what was sent so far is what the model thought: its thinking began without a tag. Let the "
-    "server of the model split thinking off, or use the mode hold"
+    "what was sent so far may be what the model thought: its thinking began without a tag. Let "
+    "the server of the model split thinking off, or use the mode hold"
 )
 Tokens = list[dict[str, Any]] | None  # with their log-probabilities
 
@@ -54,7 +54,7 @@ class StreamedChoice:
     index: int
     text: list[str] | None = None  # in the upstream's pieces; None if there was never one
     words: Splitter = field(default_factory=Splitter)  # the same, its thinking apart
-    refusal: list[str] | None = None
+    refusal: Splitter | None = None
     tools: dict[int, Tool] = field(default_factory=dict)
     function: Tool | None = None  # the older form of a call
     citations: list[dict[str, Any]] = field(default_factory=list)
@@ -68,6 +68,11 @@ class StreamedChoice:
         return self.words.answer
 
     @property
+    def refused(self) -> str:
+        """The refusal, without what was thought before it."""
+        return "" if self.refusal is None else self.refusal.answer
+
+    @property
     def sent(self) -> str:
         """The text as the upstream sent it."""
         return "".join(self.text or ())
@@ -79,6 +84,24 @@ class StreamedChoice:
             self.text.append(text)
             self.words.add(text)
             self.heard += 1
+
+    def refuse(self, text: str) -> None:
+        """Add a piece of a refusal."""
+        self.refusal = self.refusal or Splitter()
+        self.refusal.add(text)
+        self.heard += bool(text)
+
+    def end(self, finish: str) -> None:
+        """End the choice as the upstream says that it ended."""
+        self.finish = finish
+        for splitter in (self.words, self.refusal):
+            if splitter is not None:
+                splitter.end(cut=is_cut(finish))
+
+    @property
+    def has_thinking(self) -> bool:
+        """Whether something was thought in its text or its refusal."""
+        return bool(self.words.thinking or (self.refusal and self.refusal.thinking))
 
 
 class ChoicesReply(ABC):
@@ -172,12 +195,24 @@ class ChoicesReply(ABC):
         """What the only choice has said so far."""
         return "".join(choice.said for choice in self._choices.values())
 
-    def new_words(self) -> str:
-        """What the only choice has said since this was called last. Raises `Refused` if what went
-        out before turns out to be thinking."""
-        if any(choice.words.late for choice in self._choices.values()):
+    def new_words(self, sent: str) -> tuple[str, bool]:
+        """Give what the only choice has said since this was called last.
+
+        Args:
+            sent: What went out.
+
+        Returns:
+            The words, and whether all that was given before is no part of the answer.
+
+        Raises:
+            Refused: If what went out turns out to be thinking.
+        """
+        late = [choice for choice in self._choices.values() if choice.words.late]
+        if late and sent.strip():
             raise Refused(502, "thinking_sent", _THINKING_SENT)
-        return "".join(choice.words.take() for choice in self._choices.values())
+        for choice in late:
+            choice.words.late = False
+        return "".join(choice.words.take() for choice in self._choices.values()), bool(late)
 
     def window(self, text: str) -> Iterator[bytes]:
         """Events with words of the only choice, which has not ended yet."""
@@ -275,9 +310,8 @@ class ChoicesReply(ABC):
             finish = _FINISHES.get(strict.a(str, reason, "`finish_reason`"))
             if finish is None or choice.finish not in (None, finish):
                 raise MalformedReply("a choice ended in a way that we do not know")
-            choice.finish = finish
-            choice.words.end()
-        if choice.words.thinking:
+            choice.end(finish)
+        if choice.has_thinking:
             strict.leave(self.left_out, "choices.thinking")
 
     def _first_fields(self, kind: str) -> dict[str, Any]:

@@ -40,7 +40,9 @@ class ContentPart:
 
     @property
     def size(self) -> int:
-        return math.ceil(len(self.text) / max(self.pieces, 1))
+        """How long its pieces are. A refusal goes out whole, for a key to be found in it."""
+        pieces = self.pieces if self.kind == "output_text" else 1
+        return math.ceil(len(self.text) / max(pieces, 1))
 
     def begun(self) -> dict[str, Any]:
         return _part(self.kind, self.key, "", [])
@@ -77,6 +79,21 @@ class OutputMessage:
         refusals = [part.text for part in self.parts if part.kind == "refusal"]
         cited = [citation for part in self.parts for citation in part.citations]
         return [*refusals, *(citation[key] for citation in cited for key in ("title", "url"))]
+
+    def split(self, left_out: set[str], *, cut: bool) -> None:
+        """Leave out what was thought, which may begin in one part and end in another.
+
+        Args:
+            left_out: Receives the name of what is left out.
+            cut: Whether the message may have ended at a limit.
+        """
+        if not thinking.may_be_in("".join(self.words)):
+            return
+        answers = thinking.split_parts(self.words, cut=cut or self.status == "incomplete")[1]
+        for part, answer in zip(self.parts, answers, strict=True):
+            if answer != part.text:
+                strict.leave(left_out, "output.content.thinking")
+                part.text, part.citations = answer, []  # they point into what was sent
 
     def heard_in(self, pieces: Mapping[int, int]) -> None:
         for index, part in enumerate(self.parts):
@@ -174,14 +191,9 @@ def _part_of(raw: Any, left_out: set[str]) -> ContentPart:
             return ContentPart("refusal", refusal, refusal)
         case "output_text":
             strict.only(part, ("type", "text", "annotations"), left_out, "output.content.")
-            sent = strict.a(str, part.get("text"), "a text")
-            text = thinking.split(sent)[1] if thinking.may_be_in(sent) else sent
-            if text != sent:
-                strict.leave(left_out, "output.content.thinking")
-                cited = []  # citations point into a text by numbers: into the one that was sent
-            else:
-                cited = _citations(part.get("annotations"), text, left_out)
-            return ContentPart("output_text", text, sent, cited)
+            text = strict.a(str, part.get("text"), "a text")
+            cited = _citations(part.get("annotations"), text, left_out)
+            return ContentPart("output_text", text, text, cited)
         case _:
             raise MalformedReply("a part of a message is of a kind that we do not know")
 
@@ -444,6 +456,9 @@ class ResponsesReply:
             raise MalformedReply("there are too many items")
         found_items = (item_of(item, self.left_out) for item in output)
         self._items = [item for item in found_items if item is not None]
+        messages = [item for item in self._items if isinstance(item, OutputMessage)]
+        for message in messages:
+            message.split(self.left_out, cut=status == "incomplete" and message is messages[-1])
         if len(self._parts()) > strict.MOST_TEXTS:
             raise MalformedReply("there are too many texts")
         self._done = True
