@@ -176,18 +176,10 @@ def compare(
     Raises:
         UserError: If the runs do not share their benchmark and sample.
     """
-    sides = tuple((side,) if isinstance(side, RunReader) else tuple(side)
-                  for side in (before, after))  # fmt: skip
-    for side in sides:
-        _check(instrument, side, sides[0])
-    old, new = sides
+    old, new = _sides(instrument, before, after)
     first, last = old[0], new[0]
     instrument = instrument.for_pair(first, last)
-    ours = [instrument.scorings(run, last)[0] for run in old]
-    theirs = [instrument.scorings(first, run)[1] for run in new]
-    pairs = PairTotals.of(
-        instrument, _rows_of(instrument, old, ours), _rows_of(instrument, new, theirs)
-    )
+    pairs = _paired(instrument, old, new)
     single = len(old) == len(new) == 1  # an instrument's own tables are of two runs
     primary = adjusted([pairs.change(measure) for measure in instrument.primary()])
     secondary = [m for m in instrument.measures if m.role != "primary"]
@@ -221,6 +213,49 @@ def compare(
     )
     comparison = replace(comparison, guardrails=_guardrails(comparison, first, last))
     return replace(comparison, verdict=of_comparison(comparison))
+
+
+def change_between(
+    instrument: ScoringSpec, before: RunReader, after: RunReader, name: str
+) -> Change:
+    """Read both runs and test one measure alone, as `compare` does before any adjustment.
+
+    Args:
+        instrument: The benchmark of both runs.
+        before: The baseline.
+        after: The run to compare with the baseline.
+        name: The measure.
+
+    Returns:
+        The change of the measure, not adjusted.
+
+    Raises:
+        UserError: If the runs do not share their benchmark and sample.
+    """
+    old, new = _sides(instrument, before, after)
+    instrument = instrument.for_pair(before, after)
+    return _paired(instrument, old, new).change(instrument.measure(name))
+
+
+def _sides(
+    instrument: ScoringSpec,
+    before: RunReader | Sequence[RunReader],
+    after: RunReader | Sequence[RunReader],
+) -> tuple[Runs, Runs]:
+    """Give the runs of both sides, checked to be comparable."""
+    old, new = [(side,) if isinstance(side, RunReader) else tuple(side) for side in (before, after)]
+    for side in (old, new):
+        _check(instrument, side, old)
+    return old, new
+
+
+def _paired(instrument: ScoringSpec, old: Runs, new: Runs) -> PairTotals:
+    """Sum up the rows of both sides, item by item."""
+    ours = [instrument.scorings(run, new[0])[0] for run in old]
+    theirs = [instrument.scorings(old[0], run)[1] for run in new]
+    return PairTotals.of(
+        instrument, _rows_of(instrument, old, ours), _rows_of(instrument, new, theirs)
+    )
 
 
 def together(comparisons: Sequence[Comparison]) -> list[Comparison]:

@@ -12,7 +12,7 @@ import polars as pl
 from evenhand.core.errors import UserError
 from evenhand.core.prices import Prices
 from evenhand.findings import item_cost
-from evenhand.findings.comparison import Comparison, compare
+from evenhand.findings.comparison import Comparison, change_between, compare
 from evenhand.findings.cost_effectiveness import (
     WORST_FIRST,
     CostVerdict,
@@ -331,7 +331,7 @@ def _judged(
         if entry.role == "method":
             pairs += [(entry.name, other) for other in _held_against(instrument, entry)]
     family = adjusted(
-        [compare(instrument, runs[other].run, runs[name].run)[harm] for name, other in pairs]
+        [change_between(instrument, runs[other].run, runs[name].run, harm) for name, other in pairs]
     )
     against: dict[str, dict[str, Change]] = {}
     for (name, other), change in zip(pairs, family, strict=True):
