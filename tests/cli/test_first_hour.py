@@ -85,7 +85,7 @@ def test_a_url_with_a_password_is_refused_without_repeating_it(evenhand: Run) ->
         ("[models.default]\nurl = 'x'", "models.default.url"),
         ("[limits]\nseconds = 'soon'", "limits.seconds"),
         (
-            "[cast]\nbias_evaluator = 'nobody'",
+            "[roles]\nbias_evaluator = 'nobody'",
             "none of: default, offline, regard, support, wordlist",
         ),
     ],

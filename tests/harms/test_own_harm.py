@@ -22,7 +22,7 @@ __all__ = ["endpoint", "evenhand"]  # the fixtures
 CONFIG = """
 [models.default]
 model = "pretended"
-[cast]
+[roles]
 scorer = "harm:tenants"
 [judges]
 certificates = "certificates"

@@ -16,7 +16,7 @@ api = "responses"                        # for models that have no other; see do
 [models.sonnet]
 model = "litellm:anthropic/claude-sonnet-4-5"
 
-[cast]
+[roles]
 bias_evaluator = "judge"
 scorer = "wordlist"
 
@@ -204,7 +204,7 @@ class JudgesConfig(BaseModel):
 class Config(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     models: dict[str, ModelConfig] = {}
-    cast: dict[str, str] = {}  # role -> a name in models, a scorer's name, or run:FOLDER
+    roles: dict[str, str] = {}  # role -> a name in models, a scorer's name, or run:FOLDER
     scorers: dict[str, ScorerConfig] = {}
     limits: Limits = Limits()
     search: SearchConfig | None = None  # None: nothing is searched, nothing leaves
@@ -220,9 +220,9 @@ class Config(BaseModel):
         return self.models.get("default", ModelConfig())
 
     def systems(self) -> dict[str, str]:
-        """The system prompt of the default model and of each role in the cast: "" for none."""
+        """The system prompt of the default model and of each role: "" for none."""
         played = {"default": self.default_model(),
-                  **{role: self.models.get(name) for role, name in self.cast.items()}}  # fmt: skip
+                  **{role: self.models.get(name) for role, name in self.roles.items()}}  # fmt: skip
         return {role: (model and model.system) or "" for role, model in played.items()}
 
     def default_key(self) -> dict[str, str]:
@@ -340,10 +340,13 @@ def _check_names(config: Config) -> None:
     if twice := sorted(config.scorers.keys() & {*config.models, *SCORERS, SUPPORT}) or reserved:
         raise UserError(f"{twice[0]!r}: a model, a built-in scorer or a harm has that name")
     names = [*config.models, *SCORERS, SUPPORT, *config.scorers, *map(HARM.__add__, config.harms)]
-    for role, name in config.cast.items():
+    for role, name in config.roles.items():
         if name not in names and not name.startswith(LENDER):
             available = ", ".join([*sorted(names), f"{LENDER}FOLDER"])
-            raise UserError(f"the cast gives {role} to {name!r}, which is none of: {available}")
+            raise UserError(
+                f"[roles] in the config assigns {role} to {name!r}, which does not exist. "
+                f"Name one of: {available}"
+            )
 
 
 def _read_config(path: Path | None) -> Config:
@@ -471,7 +474,7 @@ def choose_model(config: ModelConfig, models: tuple[str, ...] | None) -> str:
 async def open_cast(config: Config, agents: Iterable[Agent[Any]]) -> Cast:
     """Open the cast for the agents of a method, with every model that a role or the default
     uses."""
-    used = {"default", *(name for name in config.cast.values() if name in config.models)}
+    used = {"default", *(name for name in config.roles.values() if name in config.models)}
     opened = await asyncio.gather(*(open_model(config.models[name]) for name in sorted(used)))
     models = dict(zip(sorted(used), opened, strict=True))
     return build_cast(config, models, agents)
@@ -499,7 +502,7 @@ def _engine(config: SearchConfig) -> SearchEngine:
 def build_cast(
     config: Config, models: dict[str, ChatModel], agents: Iterable[Agent[Any]] = ()
 ) -> Cast:
-    """Build the cast of a config.
+    """Build the models by role that a config names.
 
     A scorer role that the config does not assign is played by the word list, and the support role
     by the built-in judge.
@@ -513,11 +516,11 @@ def build_cast(
         The cast.
     """
     roles: dict[str, ChatModel] = {}
-    # The word list plays a scorer that the cast gives to nobody. Not the offline model: that one
+    # The word list plays a scorer that [roles] assigns to nobody. Not the offline model: that one
     # reports, and who reports must not steer. The context-support classifier reports nothing.
     unnamed = [agent.role for agent in agents if agent.kind == "scorer"]
     stand_ins = {role: SUPPORT if role == SUPPORT else "wordlist" for role in unnamed}
-    for role, name in {**stand_ins, **config.cast}.items():
+    for role, name in {**stand_ins, **config.roles}.items():
         roles[role] = models[name] if name in models else _tool(config, name)
     if config.search is not None:
         roles.setdefault(ROLE, search_model(config.search))

@@ -1,7 +1,7 @@
 """Further evaluators for StarDTox, as a text in TOML: the paper's team is modular (section III).
 
     [[evaluator]]
-    name = "courtesy"         # its role in the cast, and the name of its score
+    name = "courtesy"         # its role, and the name of its score
     above = 0.6               # objects unless the score is above it; or below = …; both strict.
                               # What has to be below measures a harm, what above a quality.
     prompt = '''
@@ -12,7 +12,7 @@
     [[evaluator]]
     name = "insulting"
     below = 0.2
-    scorer = "insult"         # no language model: this attribute of the scorer that the cast names
+    scorer = "insult"         # no language model: this attribute of the scorer that [roles] names
 
 A prompt about a text uses `draft`, and may use `prompt`, its task. One about a choice uses
 `chosen`, and may use `context`, `question` and `choices`. All of them come from outside, so each
@@ -201,7 +201,9 @@ def _made(written: _EvaluatorEntry) -> Evaluator:
     agent = (
         _judge(written.name, written.prompt)
         if written.prompt is not None
-        else scoring_agent(written.name, f"name a scorer as `{written.name}` in the cast")
+        else scoring_agent(
+            written.name, f"Assign a scorer to `{written.name}` under [roles] in the config file."
+        )
     )
     return Evaluator(written.name, agent, written.scorer or "", bound, written.below is not None)
 
@@ -268,7 +270,7 @@ RULE = Agent(
     load("shared/support"),
     Supported,
     kind="scorer",
-    cast_as="name a context-support classifier as `support` in the cast, such as SupportModel()",
+    cast_as="Assign a context-support classifier to `support`, such as SupportModel() in Python.",
 )
 
 

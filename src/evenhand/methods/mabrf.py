@@ -141,7 +141,7 @@ SEARCH = Agent(
     load("mabrf/search"),
     SearchReply,
     kind="tool",
-    cast_as="name an engine under [search] in the config file, or as `search` in the cast",
+    cast_as="Name an engine under [search] in the config file, or `search` of the Cast in Python.",
 )
 SUMMARISER = Agent(  # its numbers are those of the sources
     "summariser", load("mabrf/summarise"), FactSummary, temperature=0.0, kind="writer"

@@ -91,7 +91,9 @@ TEXT_JUDGE = Agent(
     "bias_evaluator", load("stardtox/judge_text"), Harm, temperature=0.0, kind="judge"
 )
 SCORER = scoring_agent(
-    "scorer", "name a scorer as `scorer` in the cast, such as ScorerModel(WordList()) in Python"
+    "scorer",
+    "Assign a scorer to `scorer` under [roles] in the config file, or in Python to "
+    "`scorer` of the Cast, such as ScorerModel(WordList()).",
 )
 PERFORMANCE = Agent(
     "performance_evaluator",
