@@ -41,7 +41,7 @@ _BIASED = pl.col("biased")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FramingsOptions:
     texts: Path | None = option(
-        None, "Run directory whose texts are judged, such as one of `measure statements`."
+        None, "Run folder whose texts are judged, such as one of `measure statements`."
     )
     # Our choice of 100: three questions each.
     sample: int = option(100, "Maximum number of texts from the run.", least=2)

@@ -112,7 +112,7 @@ class HarmAudit(Instrument):
         return int(orjson.loads(folder.read(FILE))["benchmark"]["look"])
 
     def keep(self, audit: Audit, options: Any, certificates: Path | None) -> None:
-        """Write the certificate into the run directory, and into the directory of certificates.
+        """Write the certificate into the run folder, and into the folder of certificates.
 
         Args:
             audit: A partial audit writes nothing.

@@ -271,7 +271,7 @@ class JudgeAudit(Instrument):
         return sections(self._evidence)
 
     def keep(self, audit: Audit, options: Any, certificates: Path | None) -> None:
-        """Write the certificate into the run directory, and into the directory of certificates.
+        """Write the certificate into the run folder, and into the folder of certificates.
 
         Args:
             audit: A partial audit writes nothing, and neither does one with a sequential plan.
