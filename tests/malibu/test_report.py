@@ -128,7 +128,7 @@ def test_missing_judgements_are_counted_first_and_score_nothing() -> None:
     assert (male.bases, male.cells) == (24, 24)
     assert (seen.coverage.single.n, seen.coverage.single.scored) == (24 * 26, 24 * 25)
     text = screen(given)
-    assert text.index("24 unreadable_reply") < text.index("identities against no label")
+    assert text.index("24 unreadable_reply") < text.index("effect of each label")
     assert "Lowest coverage: male, 24 of 48." in text
 
 

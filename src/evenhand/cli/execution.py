@@ -85,7 +85,7 @@ class Terminal(Watch):
         if self._settings.judges is None:
             run = 'Write certificates = "certificates" under [judges] in the config, then run:'
         # The command has a line of its own, to be copied whole.
-        message = f"{judge.role} is played by {judge.model!r}: {state.says}. Nothing was asked."
+        message = f"{judge.role} is played by {judge.model!r}: {state.says}. No model was called."
         again = "-again" if state.certificate is not None else ""
         return UserError(f"{message} {run}\n{self._command(judge)}{again}")
 

@@ -94,7 +94,9 @@ class Framings(Instrument):
         run = RunReader(str(options.texts))
         written = said(run).unique("item", keep="first", maintain_order=True)
         if written.is_empty():
-            raise UserError(f"{run.path} has no texts")
+            raise UserError(
+                f"{run.path} has no texts to judge. Resume that run, or pass another as --texts."
+            )
         most = min(options.sample, len(written))
         places = sorted(random.Random(options.sample_seed).sample(range(len(written)), most))
         return ListedItems(
