@@ -197,9 +197,9 @@ def test_the_page_says_the_answer_first_and_last_and_fits_80_columns() -> None:
 
 
 def test_the_short_page_leaves_out_the_papers_tables_and_says_so() -> None:
-    assert "as the paper prints it" in screen(rows(), full=True)
+    assert "as in the paper" in screen(rows(), full=True)
     short = screen(rows())
-    assert "as the paper prints it" not in short
+    assert "as in the paper" not in short
     assert "more tables with --full" in short
 
 
