@@ -58,10 +58,9 @@ class Picture:
 
 REPORT = (
     Picture("report", 1000, 1150),
-    Picture("report-narrow", 390, 844),
     Picture("report-numbers-dark", 1000, 1000, dark=True, at="Before and after"),
 )
-LIST = (Picture("view", 1000, 900), Picture("view-narrow-dark", 390, 844, dark=True))
+LIST = (Picture("view", 1000, 900),)
 ITEM = Picture("view-item-dark", 1000, 900, dark=True, at="Conversation")
 
 
