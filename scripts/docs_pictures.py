@@ -1,5 +1,5 @@
-"""Photograph the report and the viewer for docs/reports.md, light, dark and as
-narrow as a telephone: `python scripts/docs_pictures.py docs/images`.
+"""Photograph the report and the viewer for docs/reports.md, light and dark:
+`python scripts/docs_pictures.py docs/images`.
 
 The runs are the small made-up ones that the tests keep, answered by a program, and the title of the
 report says so. It needs Chromium, the extras `report` and `view`, and Pillow, which makes the files
