@@ -86,7 +86,7 @@ def test_a_url_with_a_password_is_refused_without_repeating_it(evenhand: Run) ->
         ("[limits]\nseconds = 'soon'", "limits.seconds"),
         (
             "[roles]\nbias_evaluator = 'nobody'",
-            "none of: default, offline, regard, support, wordlist",
+            "one of: default, offline, regard, support, wordlist",
         ),
     ],
 )
@@ -107,7 +107,7 @@ def test_an_unreadable_config_is_named_with_the_place(
         ('{"prompt": "a", "prompt": "b"}', "line 1: duplicate_key: 'prompt'"),
         ('{"promt": "a"}', "line 1: prompt: Field required"),
         ("hello", "line 1: not_json"),
-        ('{"prompt": "a", "choices": ["x"]}', "one option is not a choice"),
+        ('{"prompt": "a", "choices": ["x"]}', "only one choice"),
     ],
 )
 def test_a_bad_line_of_input_is_named_with_its_number(

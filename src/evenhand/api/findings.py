@@ -67,7 +67,7 @@ async def stability(runs: Sequence[Given], *, instrument: Instrument | None = No
         readers = [inputs.reader_of(run) for run in runs]
         if not readers:
             raise UserError(
-                "reliability takes a list of runs: give two or more over the same items"
+                "`stability` compares runs. Pass a list of two or more over the same items."
             )
         return reliability_of(instrument or instrument_of(readers[0]), readers)
 

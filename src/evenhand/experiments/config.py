@@ -338,7 +338,10 @@ def _check_names(config: Config) -> None:
         name for name in (*config.models, *config.scorers) if name.startswith((HARM, LENDER))
     ]
     if twice := sorted(config.scorers.keys() & {*config.models, *SCORERS, SUPPORT}) or reserved:
-        raise UserError(f"{twice[0]!r}: a model, a built-in scorer or a harm has that name")
+        raise UserError(
+            f"The name {twice[0]!r} is used twice: a model, a built-in scorer or a harm has it. "
+            "Rename it in the config."
+        )
     names = [*config.models, *SCORERS, SUPPORT, *config.scorers, *map(HARM.__add__, config.harms)]
     for role, name in config.roles.items():
         if name not in names and not name.startswith(LENDER):
@@ -373,11 +376,11 @@ def _read(path: Path, form: type[_File], kind: str) -> _File:
     try:
         return form.model_validate(tomllib.loads(path.read_text("utf-8")))
     except FileNotFoundError:
-        raise UserError(f"there is no {kind} file {path}") from None
+        raise UserError(f"There is no {kind} file {path}. Check the path.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path} cannot be read: {error}") from None
     except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path} is not valid TOML: {error}") from None
+        raise UserError(f"{path} is not valid TOML: {error}. Fix the file.") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise UserError(_misplaced(path, first["loc"], first["msg"])) from None
@@ -461,12 +464,13 @@ def choose_model(config: ModelConfig, models: tuple[str, ...] | None) -> str:
         if models and len(models) == 1:
             return models[0]
         raise UserError(
-            f"say which model of {config.address} to use, with --model or EVENHAND_MODEL; "
-            f"it has: {', '.join(models) if models else 'no list of them'}"
+            f"{config.address} serves several models. Choose one with --model or EVENHAND_MODEL. "
+            f"Available: {(', '.join(models) if models else 'no list of them')}"
         )
     if models and config.model not in models:
         raise UserError(
-            f"{config.address} has no model {config.model!r}; it has: {', '.join(models)}"
+            f"{config.address} has no model {config.model!r}. Available: {', '.join(models)}. "
+            "Choose one with --model."
         )
     return config.model
 

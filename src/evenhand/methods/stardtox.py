@@ -266,7 +266,10 @@ class StarDTox:
         3 and 3; lending a critique of another item takes no model, so it is not counted."""
         each = 2 + calls_on_choices(self.evaluators)
         if calls < each:
-            raise UserError(f"stardtox makes at least {each} calls an item; {calls} are allowed")
+            raise UserError(
+                f"stardtox needs at least {each} calls per item, and the limit is {calls}. Raise "
+                "`calls` under [limits] in the config."
+            )
         return replace(self, max_iterations=calls // each - 1)
 
     def bounds(self) -> tuple[ScoreLimit, ...]:

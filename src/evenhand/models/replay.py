@@ -180,8 +180,8 @@ class BorrowedReplies:
         items = len({item for item, _ in self._said})
         if items < 2:
             raise UserError(
-                f"there are texts of {items} items to borrow from; two or more are needed, so that "
-                "none gets its own"
+                f"Only {items} items have texts to borrow, and two or more are needed so that no "
+                "item gets its own. Use a larger run."
             )
 
     def describe(self) -> dict[str, Any]:
