@@ -68,8 +68,8 @@ def claim(out: Path, *sources: Path | None) -> None:
             strange += _strange_below(out / name)
     if strange:
         raise UserError(
-            f"{strange[0]} is not a regular file, and a training uses only regular files of its "
-            "own folder. Remove it, or choose another --out."
+            f"{strange[0]} is a link or not a regular file, and a training uses only regular files "
+            "of its own folder. Remove it, or choose another --out."
         )
     there = [name for name in _DELETED if (out / name).exists()]
     if there and not (out / RECORD).is_file():
