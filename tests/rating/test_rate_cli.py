@@ -140,7 +140,7 @@ def test_an_error_says_what_to_do(evenhand: Run, exported: Path) -> None:
             "nothing cannot be read",
         ),
         (("annotate", "export", "run", "run", "--out", "more"), "same run is named twice"),
-        (EXPORT, "name another folder with --out"),
+        (EXPORT, "another folder with --out"),
         (("annotate", "export", "run", "--out", "more"), "--sample 4 or less"),
     ):
         ran = evenhand(*command)
