@@ -137,7 +137,7 @@ def test_an_error_says_what_to_do(evenhand: Run, exported: Path) -> None:
         ),
         (
             ("annotate", "import", "a.csv", "--key", "nothing", "--out", "b"),
-            "nothing cannot be read",
+            "Could not read nothing",
         ),
         (("annotate", "export", "run", "run", "--out", "more"), "same run is named twice"),
         (EXPORT, "another folder with --out"),
