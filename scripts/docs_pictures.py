@@ -1,5 +1,5 @@
-"""Photograph the report and the viewer for docs/reports.md, light, dark and as
-narrow as a telephone: `python scripts/docs_pictures.py docs/images`.
+"""Photograph the report and the viewer for docs/reports.md, light and dark:
+`python scripts/docs_pictures.py docs/images`.
 
 The runs are the small made-up ones that the tests keep, answered by a program, and the title of the
 report says so. It needs Chromium, the extras `report` and `view`, and Pillow, which makes the files
@@ -58,10 +58,9 @@ class Picture:
 
 REPORT = (
     Picture("report", 1000, 1150),
-    Picture("report-narrow", 390, 844),
     Picture("report-numbers-dark", 1000, 1000, dark=True, at="Before and after"),
 )
-LIST = (Picture("view", 1000, 900), Picture("view-narrow-dark", 390, 844, dark=True))
+LIST = (Picture("view", 1000, 900),)
 ITEM = Picture("view-item-dark", 1000, 900, dark=True, at="Conversation")
 
 

@@ -34,12 +34,9 @@ def main(folder: Path) -> None:
         style = f"<style>svg{{background:{page};color:{words}}}</style>"
         fixed = re.sub(r"<style>.*?</style>", style, changed.svg, count=1)
         (folder / f"readme-{name}.svg").write_text(f"{fixed}\n")
-    voted = _compared("self_consistency")
     drawn = {
         "changes-qwen": changed,
-        "answers-qwen": _chart(voted, "answers"),
-        "slope-qwen": _chart(voted, "slope_category"),
-        "gate-qwen": _chart(voted, "changes"),
+        "gate-qwen": _chart(_compared("self_consistency"), "changes"),
         "bbq-qwen": _chart(report(Bbq(), _run("default")), "estimates"),
     }
     with tempfile.TemporaryDirectory() as held:

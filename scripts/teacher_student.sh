@@ -22,7 +22,7 @@ attempt_timeout = 1790.0
 [models.teacher]
 base_url = "$TEACHER"
 attempt_timeout = 1790.0
-[cast]
+[roles]
 rater = "teacher"
 [limits]
 seconds = 3600

@@ -168,7 +168,7 @@ def test_a_config_gives_each_model_its_own(tmp_path: Path) -> None:
     file = tmp_path / "evenhand.toml"
     file.write_text(
         '[models.default]\nsystem = "A"\n[models.critic]\nsystem = "B"\n[models.plain]\n'
-        '[cast]\nperformance_evaluator = "critic"\ncritic = "critic"\nplanner = "plain"\n'
+        '[roles]\nperformance_evaluator = "critic"\ncritic = "critic"\nplanner = "plain"\n'
         'scorer = "wordlist"\n'
     )
     found = configuration.load(file, None, None).systems()

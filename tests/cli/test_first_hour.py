@@ -85,8 +85,8 @@ def test_a_url_with_a_password_is_refused_without_repeating_it(evenhand: Run) ->
         ("[models.default]\nurl = 'x'", "models.default.url"),
         ("[limits]\nseconds = 'soon'", "limits.seconds"),
         (
-            "[cast]\nbias_evaluator = 'nobody'",
-            "none of: default, offline, regard, support, wordlist",
+            "[roles]\nbias_evaluator = 'nobody'",
+            "one of: default, offline, regard, support, wordlist",
         ),
     ],
 )
@@ -107,7 +107,7 @@ def test_an_unreadable_config_is_named_with_the_place(
         ('{"prompt": "a", "prompt": "b"}', "line 1: duplicate_key: 'prompt'"),
         ('{"promt": "a"}', "line 1: prompt: Field required"),
         ("hello", "line 1: not_json"),
-        ('{"prompt": "a", "choices": ["x"]}', "one option is not a choice"),
+        ('{"prompt": "a", "choices": ["x"]}', "only one choice"),
     ],
 )
 def test_a_bad_line_of_input_is_named_with_its_number(

@@ -33,6 +33,8 @@ RETIRED = {
     r"\bevenhand runs report\b": "report",
     r"--(until|families|own-families|chosen|missed|false-alarms|in-flight|take-over)\b": "today's",
     r"\bfront door\b": "public API",
+    r"\brun director(y|ies)\b": "run folder",
+    r"\[cast\]": "[roles]",
 }
 
 

@@ -160,8 +160,8 @@ def test_a_budget_counts_the_evaluators_of_choices() -> None:
 @pytest.mark.parametrize(
     ("text", "facts"),
     [
-        ("[[evaluator]]\nname = 'a'\nabove = 0.5", ("a needs", "prompt", "scorer's attribute")),
-        ("[[evaluator]]\nname = 'a'\nscorer = 'insult'", ("a needs", "above or below")),
+        ("[[evaluator]]\nname = 'a'\nabove = 0.5", ("evaluator a", "`prompt`", "`scorer`")),
+        ("[[evaluator]]\nname = 'a'\nscorer = 'insult'", ("evaluator a", "`above` or `below`")),
         ("[[evaluator]]\nname = 'harm'\nscorer = 'x'\nabove = 1", ("'harm'", "taken")),
         (INSULTING + INSULTING, ("'insulting'", "taken")),
         ("[[evaluator]]\nname = 'a'\nscorer = 'x'\nabove = 60", ("above", "equal to 1")),

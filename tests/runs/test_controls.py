@@ -286,7 +286,7 @@ async def test_the_default_model_is_never_asked_to_play_a_tool() -> None:
     kinds: tuple[Kind, ...] = ("tool", "scorer")
     for role, kind in zip((LENDER, "search"), kinds, strict=True):
         agent = Agent(role, load("baselines/other_critique"), FreeText, kind=kind)
-        with raises_naming(UserError, f"'{role}'", "in the cast"):
+        with raises_naming(UserError, f"'{role}'", "[roles]"):
             await Conversation(Cast(model), lambda _: None)(agent, item="q")
         talk = Conversation(Cast(model, {role: ScriptedModel(lambda _: "said")}), lambda _: None)
         assert (await talk(agent, item="q")).text == "said"

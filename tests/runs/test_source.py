@@ -61,7 +61,7 @@ def test_a_line_is_an_item_and_its_position_is_its_name_unless_it_has_one(tmp_pa
         ),
         pytest.param(
             '{"prompt": "x", "choices": ["a"]}',
-            "choices: one option is not a choice; give two or more, or none",
+            "only one choice",
             id="one option",
         ),
         pytest.param(

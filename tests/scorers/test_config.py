@@ -44,7 +44,7 @@ model = "large"
 kind = "http"
 url = "http://127.0.0.1:9/score"
 
-[cast]
+[roles]
 scorer = "moderation"
 """
 
@@ -80,7 +80,7 @@ def test_every_kind_can_be_named_in_the_config_file(tmp_path: Path) -> None:
         ('[scorers.x]\nkind = "perspective"', "url"),
         ('[scorers.x]\nkind = "http"\nurl = "http://a.example"\nkey = "k"', "key"),
         ('[scorers.wordlist]\nkind = "http"\nurl = "http://a.example"', "built-in"),
-        ('[cast]\nscorer = "nobody"', "wordlist"),
+        ('[roles]\nscorer = "nobody"', "wordlist"),
     ],
 )
 def test_a_config_that_cannot_be_meant_is_refused(tmp_path: Path, text: str, said: str) -> None:

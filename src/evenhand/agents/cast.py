@@ -72,8 +72,8 @@ def require_tools(agents: Iterable[Agent[Any]], cast: Cast) -> None:
     """Refuse a cast in which the default model would have to play a tool or a scorer."""
     for agent in agents:
         if agent.needs_player and agent.role not in cast.roles:
-            how = agent.cast_as or f"name who does as `{agent.role}` in the cast"
-            raise UserError(f"nobody plays {agent.role!r}: {how}")
+            how = agent.cast_as or f"Assign `{agent.role}` under [roles] in the config file."
+            raise UserError(f"No model, scorer or tool has the role {agent.role!r}. {how}")
 
 
 def _wrapped(model: ChatModel, wrap: Callable[[ChatModel], ChatModel]) -> ChatModel:

@@ -233,8 +233,9 @@ class Conversation:
         among them in no gate."""
         if self._declared is not None and agent.identity not in self._declared:
             raise UserError(
-                f"the method asks {agent.role!r} as a {agent.kind} with the prompt "
-                f"{agent.prompt.label}, which its agents() does not list: add that agent there"
+                f"The method asks {agent.role!r} as a {agent.kind} with the prompt "
+                f"{agent.prompt.label}, which its agents() does not list. Add that agent to "
+                "agents()."
             )
 
     def _limit_of(self, agent: Agent[Any]) -> int:

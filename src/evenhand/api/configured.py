@@ -68,15 +68,15 @@ def alone(config: Config, players: Mapping[str, str | None]) -> Config:
         players: The name of the model of each role; None for the one of the cast. The first role
             is the one that every other agent is played by.
     """
-    models = {role: _model_named(config, name or config.cast.get(role, "default"))
+    models = {role: _model_named(config, name or config.roles.get(role, "default"))
               for role, name in players.items()}  # fmt: skip
     first = models.pop(next(iter(players)))
     if models.get(OTHER) == first:
         raise UserError(
             f"--other: {players[OTHER]!r} is the judge itself; name a model of another family"
         )
-    cast = {role: role for role in models}
-    update = {"models": {**models, "default": first}, "cast": cast, "search": None}
+    roles = {role: role for role in models}
+    update = {"models": {**models, "default": first}, "roles": roles, "search": None}
     return config.model_copy(update=update)
 
 
@@ -102,7 +102,7 @@ def in_config(config: Config, settings: RunSettings) -> RunSettings:
 def _named_models(config: Config) -> dict[str, str]:
     """The models that the config or the command names; a role without a name has the only model of
     its endpoint."""
-    names = {role: name for role, name in config.cast.items() if name in config.models}
+    names = {role: name for role, name in config.roles.items() if name in config.models}
     models = {role: config.models[name].model for role, name in names.items()}
     models["default"] = config.default_model().model
     return {role: model for role, model in models.items() if model is not None}
@@ -110,7 +110,7 @@ def _named_models(config: Config) -> dict[str, str]:
 
 def _params(config: Config) -> dict[str, dict[str, Any]]:
     """The further fields of each request, by the role whose model is asked."""
-    played = {role: config.models[name] for role, name in config.cast.items()
+    played = {role: config.models[name] for role, name in config.roles.items()
               if name in config.models}  # fmt: skip
     models = {**played, "default": config.default_model()}
     return {role: sendable_params(model.params) for role, model in models.items()}
@@ -140,7 +140,7 @@ class ConfigModels:
     def __init__(self, config: Config, *, asks: bool) -> None:
         """Take a config; `asks`: the endpoint may be asked which model it has."""
         self._config, self._asks = config, asks
-        self.searches = config.search is not None or SEARCH in config.cast
+        self.searches = config.search is not None or SEARCH in config.roles
 
     def usual(self) -> list[str]:
         name = self._config.default_model().model
@@ -156,7 +156,7 @@ class ConfigModels:
     ) -> Request:
         config = self._with(model)
         if is_audit:
-            alone = {"models": {"default": config.default_model()}, "cast": {}, "search": None}
+            alone = {"models": {"default": config.default_model()}, "roles": {}, "search": None}
             config = config.model_copy(update=alone)
         return request_of(config, source, method, settings, is_audit=is_audit)
 

@@ -67,7 +67,7 @@ async def stability(runs: Sequence[Given], *, instrument: Instrument | None = No
         readers = [inputs.reader_of(run) for run in runs]
         if not readers:
             raise UserError(
-                "reliability takes a list of runs: give two or more over the same items"
+                "`stability` compares runs. Pass a list of two or more over the same items."
             )
         return reliability_of(instrument or instrument_of(readers[0]), readers)
 
@@ -87,7 +87,7 @@ async def report(
             compared with, where they have the same items. Audits of judges may be among them.
         title: Title of the report.
         prices: Price table or a TOML file of one.
-        certificates: Directory to look for judges' certificates in.
+        certificates: Folder to look for judges' certificates in.
 
     Returns:
         The report, to be saved as HTML, PDF, Markdown or JSON.
@@ -114,10 +114,10 @@ async def report(
 
 
 async def open_run(path: str | Path) -> Run:
-    """Open a run directory: its results, its model calls, and its report.
+    """Open a run folder: its results, its model calls, and its report.
 
     Args:
-        path: Path or URL of the run directory.
+        path: Path or URL of the run folder.
 
     Returns:
         The run.

@@ -197,7 +197,7 @@ async def _gate(
     notes: tuple[Remark, ...] = ()
     file = read(path)
     if not baseline:
-        raise UserError("nothing to compare with: make a baseline with gate_baseline")
+        raise UserError("There is no baseline to compare with. Create it with gate_baseline.")
     if not runs:
         gating.refuse_own_baseline(baseline, settings.out)
         ended = await gating.run_checks(_request(path, settings, models, baseline), watch)

@@ -316,8 +316,8 @@ def whole(ended: RunEnd, done: str = "every method was run") -> None:
     """Refuse runs that ended early: before `done`."""
     if ended.early:
         raise UserError(
-            f"stopped at {ended.capped_by or 'a signal'} before {done}; nothing is lost: call it "
-            "again, with a higher cap, to go on"
+            f"The run stopped at {ended.capped_by or 'a signal'} before {done}. Nothing is lost. "
+            "Call it again with a higher cap to continue."
         )
 
 

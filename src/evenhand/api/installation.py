@@ -60,13 +60,13 @@ def write(kind: Kind, name: str, into: Path) -> Path:
     _check(kind, name)
     package = f"evenhand_{name}"
     if util.find_spec(package) is not None:
-        raise UserError(f"a package {package} is installed already: take another name")
+        raise UserError(f"The package {package} is already installed. Choose another name.")
     folder = into / package
     try:
         folder.mkdir(parents=True)
     except FileExistsError:
         raise UserError(
-            f"{folder} is there already: take another name, or another folder with --into"
+            f"{folder} already exists. Choose another name, or another folder with --into."
         ) from None
     except NotADirectoryError:
         raise UserError(f"{into} is not a folder: name one with --into") from None
@@ -82,7 +82,7 @@ def _check(kind: Kind, name: str) -> None:
             "underscores, with a letter first, such as job_titles"
         )
     if name in KEPT[kind] or name in registry.names(_GROUPS[kind]):
-        raise UserError(f"the {kind} {name!r} is there already: take another name")
+        raise UserError(f"The {kind} {name!r} already exists. Choose another name.")
 
 
 def _words(kind: Kind, name: str) -> dict[str, str]:

@@ -174,7 +174,7 @@ def harm_check(
     measurement = Measurement(
         instrument=audit, options=audit.options(), services=ConfigServices(config)
     )
-    alone = config.model_copy(update={"models": {"default": model}, "cast": {}, "search": None})
+    alone = config.model_copy(update={"models": {"default": model}, "roles": {}, "search": None})
     items = measurement.items(data)
     request = request_of(alone, items, HarmCheck(), settings, is_audit=True)
     for agent, swapped in ((AS_WRITTEN, False), (SWAPPED, True)):

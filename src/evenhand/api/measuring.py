@@ -259,7 +259,7 @@ async def forecast(
 ) -> Forecast:
     """Answer 50 items of a benchmark and forecast calls, tokens, cost and time of all.
 
-    The answers stay in the run directory: `measure` resumes from them.
+    The answers stay in the run folder: `measure` resumes from them.
 
     Args:
         instrument: Benchmark name or an `Instrument`.
@@ -311,7 +311,7 @@ async def frontier(
 ) -> Frontier:
     """Run several methods on the same items and compare harm, utility and cost.
 
-    Every method has a run directory within `out`. Caps are for all methods together.
+    Every method has a run folder within `out`. Caps are for all methods together.
 
     Args:
         instrument: Benchmark name or an `Instrument`. It must have a measure of harm.

@@ -189,7 +189,9 @@ async def _reproduced(
     own = ReproduceOptions.__annotations__.keys() - OptionalRunOptions.__annotations__.keys()
     values = {name: value for name, value in options.items() if name not in own}
     if refused := [name for name in _OF_RECIPES if name in values]:
-        raise UserError(f"the recipes of the paper decide {refused[0]!r}: leave it out")
+        raise UserError(
+            f"The paper's recipes decide {refused[0]!r}, so it cannot be set. Leave it out."
+        )
     out = str(options.get("out", "runs/papers")).rstrip("/")
     settings = inputs.settings_of({**values, "out": out})
     models, recipe = _GivenModels(options), paper_named(paper)
@@ -230,7 +232,10 @@ class _GivenModels:
             models = {_name_of(given): given}
         weights = options.get("trained", {})
         if weights and len(models) > 1:
-            raise UserError("trained weights are of one model: call it for each model by itself")
+            raise UserError(
+                "Trained weights belong to one model, and several models are named. Call this "
+                "once for each model."
+            )
         self.named = tuple(models)
         self.trained = {name: f"{name} weights" for name in weights}
         self._models = {**models, **{self.trained[name]: weights[name] for name in weights}}

@@ -193,7 +193,7 @@ async def runs_pack_make(
         frameworks: Frameworks to write a page for. Defaults to all.
         sign: A PEM file with the private Ed25519 key to sign the pack with.
         previous: The pack before this one.
-        certificates: Directory to look for judges' certificates in.
+        certificates: Folder to look for judges' certificates in.
         prices: Price table or a TOML file of one.
 
     Returns:

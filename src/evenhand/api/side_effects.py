@@ -36,7 +36,7 @@ async def overcorrection(
 ) -> Sweep:
     """Count the benign texts that methods refuse, empty, moralize about, or strip of an identity.
 
-    Every method has a run directory within `out`. Caps are for all methods together.
+    Every method has a run folder within `out`. Caps are for all methods together.
 
     Args:
         model: Model that corrects the texts.

@@ -57,7 +57,7 @@ def _answer(
     """
     json = options.json
     if choice and len(choice) == 1:
-        raise UserError("a question needs two options or more: repeat --choice")
+        raise UserError("A question needs at least two options. Repeat --choice.")
     item = Item(id="0", prompt=prompt, context=context, choices=tuple(choice or ()))
     chosen = build_method(options.method, options.set_ or (), options.wording)
     config = options.load()

@@ -182,7 +182,7 @@ def run(
 ) -> None:
     """Debate every topic of a file: roles speak, a referee ranks and scores 0 to 10 for bias.
 
-    One model takes all roles, unless [cast] in the config assigns `debater` and `referee` to other
+    One model takes all roles, unless [roles] in the config assigns `debater` and `referee` to other
     models. Writes debates.json into the run folder. Run the command again to resume. Exits with
     code 2 if fewer than 95% of the debates are complete, with 3 at a cap.
 

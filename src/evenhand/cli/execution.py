@@ -79,13 +79,13 @@ class Terminal(Watch):
         run = "Run:"
         if state.certificate is not None:
             run = (
-                "Assign the role to another model under [cast] in the config, or audit this model "
+                "Assign the role to another model under [roles] in the config, or audit this model "
                 "again:"
             )
         if self._settings.judges is None:
             run = 'Write certificates = "certificates" under [judges] in the config, then run:'
         # The command has a line of its own, to be copied whole.
-        message = f"{judge.role} is played by {judge.model!r}: {state.says}. Nothing was asked."
+        message = f"{judge.role} is played by {judge.model!r}: {state.says}. No model was called."
         again = "-again" if state.certificate is not None else ""
         return UserError(f"{message} {run}\n{self._command(judge)}{again}")
 
@@ -97,7 +97,7 @@ class Terminal(Watch):
     def _where(self, judge: JudgeInCast) -> list[str]:
         """Return the options that locate the judge."""
         words = [word for option in _KEPT for word in _typed(option)]
-        name = self._settings.cast.get(judge.role, "default")  # in [models] of the config
+        name = self._settings.roles.get(judge.role, "default")  # in [models] of the config
         if judge.within_scorer or name == "default":
             if self._base_url and not judge.within_scorer:
                 words += ["--base-url", self._base_url]

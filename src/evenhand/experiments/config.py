@@ -16,7 +16,7 @@ api = "responses"                        # for models that have no other; see do
 [models.sonnet]
 model = "litellm:anthropic/claude-sonnet-4-5"
 
-[cast]
+[roles]
 bias_evaluator = "judge"
 scorer = "wordlist"
 
@@ -204,7 +204,7 @@ class JudgesConfig(BaseModel):
 class Config(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     models: dict[str, ModelConfig] = {}
-    cast: dict[str, str] = {}  # role -> a name in models, a scorer's name, or run:FOLDER
+    roles: dict[str, str] = {}  # role -> a name in models, a scorer's name, or run:FOLDER
     scorers: dict[str, ScorerConfig] = {}
     limits: Limits = Limits()
     search: SearchConfig | None = None  # None: nothing is searched, nothing leaves
@@ -220,9 +220,9 @@ class Config(BaseModel):
         return self.models.get("default", ModelConfig())
 
     def systems(self) -> dict[str, str]:
-        """The system prompt of the default model and of each role in the cast: "" for none."""
+        """The system prompt of the default model and of each role: "" for none."""
         played = {"default": self.default_model(),
-                  **{role: self.models.get(name) for role, name in self.cast.items()}}  # fmt: skip
+                  **{role: self.models.get(name) for role, name in self.roles.items()}}  # fmt: skip
         return {role: (model and model.system) or "" for role, model in played.items()}
 
     def default_key(self) -> dict[str, str]:
@@ -338,12 +338,18 @@ def _check_names(config: Config) -> None:
         name for name in (*config.models, *config.scorers) if name.startswith((HARM, LENDER))
     ]
     if twice := sorted(config.scorers.keys() & {*config.models, *SCORERS, SUPPORT}) or reserved:
-        raise UserError(f"{twice[0]!r}: a model, a built-in scorer or a harm has that name")
+        raise UserError(
+            f"The name {twice[0]!r} is used twice: a model, a built-in scorer or a harm has it. "
+            "Rename it in the config."
+        )
     names = [*config.models, *SCORERS, SUPPORT, *config.scorers, *map(HARM.__add__, config.harms)]
-    for role, name in config.cast.items():
+    for role, name in config.roles.items():
         if name not in names and not name.startswith(LENDER):
             available = ", ".join([*sorted(names), f"{LENDER}FOLDER"])
-            raise UserError(f"the cast gives {role} to {name!r}, which is none of: {available}")
+            raise UserError(
+                f"[roles] in the config assigns {role} to {name!r}, which does not exist. "
+                f"Name one of: {available}"
+            )
 
 
 def _read_config(path: Path | None) -> Config:
@@ -370,11 +376,11 @@ def _read(path: Path, form: type[_File], kind: str) -> _File:
     try:
         return form.model_validate(tomllib.loads(path.read_text("utf-8")))
     except FileNotFoundError:
-        raise UserError(f"there is no {kind} file {path}") from None
+        raise UserError(f"There is no {kind} file {path}. Check the path.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path} cannot be read: {error}") from None
     except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path} is not valid TOML: {error}") from None
+        raise UserError(f"{path} is not valid TOML: {error}. Fix the file.") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise UserError(_misplaced(path, first["loc"], first["msg"])) from None
@@ -458,12 +464,13 @@ def choose_model(config: ModelConfig, models: tuple[str, ...] | None) -> str:
         if models and len(models) == 1:
             return models[0]
         raise UserError(
-            f"say which model of {config.address} to use, with --model or EVENHAND_MODEL; "
-            f"it has: {', '.join(models) if models else 'no list of them'}"
+            f"{config.address} serves several models. Choose one with --model or EVENHAND_MODEL. "
+            f"Available: {(', '.join(models) if models else 'no list of them')}"
         )
     if models and config.model not in models:
         raise UserError(
-            f"{config.address} has no model {config.model!r}; it has: {', '.join(models)}"
+            f"{config.address} has no model {config.model!r}. Available: {', '.join(models)}. "
+            "Choose one with --model."
         )
     return config.model
 
@@ -471,7 +478,7 @@ def choose_model(config: ModelConfig, models: tuple[str, ...] | None) -> str:
 async def open_cast(config: Config, agents: Iterable[Agent[Any]]) -> Cast:
     """Open the cast for the agents of a method, with every model that a role or the default
     uses."""
-    used = {"default", *(name for name in config.cast.values() if name in config.models)}
+    used = {"default", *(name for name in config.roles.values() if name in config.models)}
     opened = await asyncio.gather(*(open_model(config.models[name]) for name in sorted(used)))
     models = dict(zip(sorted(used), opened, strict=True))
     return build_cast(config, models, agents)
@@ -499,7 +506,7 @@ def _engine(config: SearchConfig) -> SearchEngine:
 def build_cast(
     config: Config, models: dict[str, ChatModel], agents: Iterable[Agent[Any]] = ()
 ) -> Cast:
-    """Build the cast of a config.
+    """Build the models by role that a config names.
 
     A scorer role that the config does not assign is played by the word list, and the support role
     by the built-in judge.
@@ -513,11 +520,11 @@ def build_cast(
         The cast.
     """
     roles: dict[str, ChatModel] = {}
-    # The word list plays a scorer that the cast gives to nobody. Not the offline model: that one
+    # The word list plays a scorer that [roles] assigns to nobody. Not the offline model: that one
     # reports, and who reports must not steer. The context-support classifier reports nothing.
     unnamed = [agent.role for agent in agents if agent.kind == "scorer"]
     stand_ins = {role: SUPPORT if role == SUPPORT else "wordlist" for role in unnamed}
-    for role, name in {**stand_ins, **config.cast}.items():
+    for role, name in {**stand_ins, **config.roles}.items():
         roles[role] = models[name] if name in models else _tool(config, name)
     if config.search is not None:
         roles.setdefault(ROLE, search_model(config.search))

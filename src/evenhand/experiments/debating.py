@@ -97,8 +97,8 @@ def types_named(
     unknown = [name for name in names if name not in available]
     if unknown or not names:
         raise UserError(
-            f"--types: {unknown[0] if unknown else 'nothing'} is none of {', '.join(available)}; "
-            "others come from a file, with --roles"
+            f"--types names the unknown bias type {(unknown[0] if unknown else 'nothing')}. "
+            f"Available: {', '.join(available)}. For others, pass a file with --roles."
         )
     return {name: available[name] for name in names}
 
@@ -108,9 +108,9 @@ def own_topics(path: Path, kinds: Iterable[str]) -> Topics:
     try:
         topics = listed(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read: {error}") from None
+        raise UserError(f"Could not read {path} ({error}). Check the path.") from None
     if not topics:
-        raise UserError(f"{path} holds no topic; write one a line")
+        raise UserError(f"{path} has no topics. Write one topic per line.")
     by_type = {name: Distinct() for name in kinds}
     for distinct in by_type.values():
         distinct.add(topics)
@@ -290,7 +290,7 @@ def refuse_too_long(method: Debate, items: Iterable[Item], limits: Limits) -> No
     """
     most = max((len(roles_of(item, method.roles)) for item in items), default=0)
     if not most:
-        raise UserError("the file has no topics; `evenhand train debate topics` writes them")
+        raise UserError("The file has no topics. Create them with `evenhand train debate topics`.")
     needed, allowed = method.calls(most), limits.calls
     if needed > allowed:
         raise UserError(
@@ -331,7 +331,9 @@ def write_once(folder: Path, built: BuiltPairs) -> None:
         return
     account = orjson.dumps(built.report.to_dict(), option=orjson.OPT_INDENT_2)
     if (folder / dataset.REPORT_FILE).read_bytes() != account:
-        raise UserError(f"{folder} holds the pairs of another plan; name another folder with --out")
+        raise UserError(
+            f"{folder} has the pairs of another plan. Choose another folder with --out."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

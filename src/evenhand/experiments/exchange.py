@@ -95,7 +95,9 @@ def _form_of(out: Path) -> str:
 def _exported(run: RunReader, form: ExportFormat, data: DataFolder) -> ExportedRun:
     """Read what a form needs of a run, and refuse one that lacks it."""
     if not run.totals().items:
-        raise UserError(f"{run.path} has no finished item yet: run the command that began it again")
+        raise UserError(
+            f"{run.path} has no finished item yet. Resume it with the command that started it."
+        )
     as_table = f"evenhand runs export {run.path} --out items.csv"
     if form.texts and not run.record.keeps_texts:
         raise UserError(f"{run.path} holds no texts, and {form.is_} shows them. What it does hold: "
@@ -139,7 +141,9 @@ def _refuse_name(out: Path, form: ExportFormat, location: str, name: str) -> Non
                         f"{location} --to {name} --out items{form.ending}")  # fmt: skip
     if form.ending is None:
         if out.exists() and not out.is_dir():
-            raise UserError(f"{out} is a file, and --to {name} writes a folder: name another one")
+            raise UserError(
+                f"{out} is a file, and --to {name} writes a folder. Choose another --out."
+            )
         return
     if out.suffix != form.ending:
         suggestion = out.with_suffix(form.ending)
@@ -151,7 +155,7 @@ def _refuse_name(out: Path, form: ExportFormat, location: str, name: str) -> Non
 
 def _refuse_taken(path: Path) -> None:
     if path.exists() or path.is_symlink():
-        raise UserError(f"{path} is there already; name another place with --out")
+        raise UserError(f"{path} already exists. Choose another place with --out.")
 
 
 def instrument_for(log: Path, name: str | None = None) -> Instrument:
@@ -160,7 +164,9 @@ def instrument_for(log: Path, name: str | None = None) -> Instrument:
         raise UserError(f"{log} is not a file")
     instrument = instrument_named(name) if name else _by_task(log)
     if not instrument.elsewhere:
-        raise UserError(f"{instrument.name} reads no logs of other tools; bbq does")
+        raise UserError(
+            f"{instrument.name} cannot score logs of other tools. Use --instrument bbq."
+        )
     return instrument
 
 

@@ -78,16 +78,16 @@ def fresh_sample(measurement: Measurement, data: DataFolder) -> Measurement:
     name, options = measurement.instrument.name, measurement.options
     if not hasattr(options, "sample_seed"):
         raise UserError(
-            f"{name} has no option sample_seed, so that no fresh sample can be drawn to confirm a "
-            "winner: leave out --confirm"
+            f"{name} has no option sample_seed, so no fresh sample can confirm the winner. Leave "
+            "out --confirm."
         )
     seed = options.sample_seed
     unlike = {"exclude_sample": seed} if hasattr(options, "exclude_sample") else {}
     fresh = replace(measurement, options=replace(options, sample_seed=seed + 1, **unlike))
     if _ids(fresh.items(data)) <= _ids(measurement.items(data)):
         raise UserError(
-            f"another seed draws the same items of {name}: leave out --confirm, or take a sample "
-            "that is smaller than all there is"
+            f"Another seed selects the same items of {name}. Leave out --confirm, or use a sample "
+            "that is smaller than the dataset."
         )
     return fresh
 
@@ -197,13 +197,13 @@ def chosen(
     for arm in arms:
         if arm.lender is not None and arm.lender not in names:
             raise UserError(
-                f"{arm.name} borrows critiques that were made of other items: "
-                f"add {arm.lender!r} to --methods"
+                f"{arm.name} borrows critiques that were made on other items. Add {arm.lender!r} "
+                "to --methods."
             )
     folders = [arm.folder for arm in arms]
     twice = next((name for name in folders if folders.count(name) > 1), None)
     if twice:
-        raise UserError(f"two of the methods would be kept in the folder {twice!r}; leave one out")
+        raise UserError(f"Two methods would share the folder {twice!r}. Leave one out.")
     return sorted(arms, key=lambda arm: arm.lender is not None)
 
 

@@ -113,7 +113,7 @@ def _made(path: str, forms: Sequence[_GateFileCheck], lines: Sequence[int]) -> G
         group = None if form.group is None else next(iter(form.group.items()))
         name = form.name or " ".join([instrument.name, measure.name, *(group or ())])
         if name in folders:
-            raise UserError(f"two checks are called {name!r}: give each a name of its own")
+            raise UserError(f"Two checks have the name {name!r}. Rename one.")
         _refuse_group(instrument, group)
         checks.append(GateCheck(name=name, instrument=instrument, measure=measure, group=group,
                                 by_default=form.measure is None, line=line))  # fmt: skip
@@ -123,7 +123,10 @@ def _made(path: str, forms: Sequence[_GateFileCheck], lines: Sequence[int]) -> G
         there = next((earlier for earlier in runs if earlier.asks == run.asks), None)
         if there is None:
             if run.folder in [earlier.folder for earlier in runs]:
-                raise UserError(f"the name {name!r} is too near to another: {run.folder} is taken")
+                raise UserError(
+                    f"The check name {name!r} is too similar to another: both would use "
+                    f"{run.folder}. Rename one."
+                )
             runs.append(run)
         folders[name] = (there or run).folder
         stops.setdefault(folders[name], []).append(form.sequential)
@@ -149,8 +152,8 @@ def _measure(form: _GateFileCheck, instrument: Instrument) -> Measure:
     )
     if form.margin >= furthest:
         raise UserError(
-            f"{form.name or measure.name}: a margin of {form.margin:g} allows everything: "
-            f"{measure.name} can get worse by {furthest:g} at most"
+            f"{form.name or measure.name}: a margin of {form.margin:g} allows everything, because "
+            f"{measure.name} can regress by at most {furthest:g}. Use a smaller margin."
         )
     return replace(measure, margin=form.margin)
 

@@ -118,7 +118,7 @@ def refuse_own_baseline(baseline: Sequence[str], out: str) -> None:
     """Refuse a baseline that is missing, or that the runs would overwrite."""
     RecordedRuns.at(baseline)
     if place_of(out) in map(place_of, baseline):
-        raise UserError(f"{out} is the baseline: give --out a folder of its own")
+        raise UserError(f"{out} is the baseline itself. Pass another folder as --out.")
 
 
 def has_missing_answers(file: GateFile, out: str) -> bool:
@@ -179,8 +179,8 @@ class RecordedRuns:
                 kept_runs.plain.append(location)
             else:
                 raise UserError(
-                    f"{location} is neither a run nor the folder of a gate: make it with "
-                    f"`evenhand gate FILE --as-baseline --out {location}`"
+                    f"{location} is neither a run nor a folder of the gate. Create it: evenhand "
+                    f"gate FILE --as-baseline --out {location}"
                 )
         return kept_runs
 
@@ -348,7 +348,8 @@ def _refuse_another(gate_run: GateRun, run: RunReader) -> None:
     expected = build_method(gate_run.method, gate_run.set)
     if recorded["name"] != expected.name:
         raise UserError(
-            f"{run.path} is a run of {recorded['name']}; the file asks for {expected.name}"
+            f"{run.path} is a run of {recorded['name']}, and the gate file asks for "
+            f"{expected.name}. Pass another run, or change the file."
         )
     for name, value in settings(expected).items():
         if recorded["settings"].get(name, value) != value:
@@ -408,7 +409,9 @@ def judged(file: GateFile, out: str, false_alarm_every: int) -> Monitoring:
     """
     looks, notes = looks_of(out, file)
     if not looks:
-        raise UserError(f"{out} has no look yet: evenhand monitor {file.path} --out {out}")
+        raise UserError(
+            f"{out} has no look yet. Take one: evenhand monitor {file.path} --out {out}"
+        )
     return monitoring(file.checks, looks, false_alarm_every=false_alarm_every, notes=notes)
 
 
@@ -450,7 +453,7 @@ def _began(name: str, out: str) -> str:
         began = datetime.strptime(name, _NAMED).replace(tzinfo=UTC)
     except ValueError:
         raise UserError(
-            f"{out}/{MARKS}/{name} is not the marker of a check: remove it, or give another --out"
+            f"{out}/{MARKS}/{name} is not a marker of a check. Remove it, or choose another --out."
         ) from None
     return began.isoformat(timespec="milliseconds")
 

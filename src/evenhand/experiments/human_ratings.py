@@ -48,7 +48,7 @@ def export_sheets(
     """Write a folder for each rater, and a key that raters never get."""
     require_new(request.out)
     if len(set(request.runs)) < len(request.runs):
-        raise UserError("a run is given twice; name each once")
+        raise UserError("The same run is named twice. Name each run once.")
     key_file = request.key or request.out.with_name(f"{request.out.name}-key.json")
     runs = []
     for run in request.runs:

@@ -64,7 +64,7 @@ def given_texts(path: Path) -> list[LabellingText]:
     """Read texts, one JSON object a line; an id that comes twice is refused."""
     texts = [row for _, row in read_jsonl(path, LabellingText, _FORM)]
     if not texts:
-        raise UserError(f"{path} has no texts: {_FORM}")
+        raise UserError(f"{path} has no texts. Add some: {_FORM}")
     ids = [text.id or str(position) for position, text in enumerate(texts)]
     _refuse_twins(ids, path)
     return [text.model_copy(update={"id": name}) for text, name in zip(texts, ids, strict=True)]
@@ -98,8 +98,9 @@ def draw(
         UserError: If the budget covers all texts, or the folder exists.
     """
     if budget >= len(texts):
-        raise UserError(f"{budget} labels of {len(texts)} texts leave nothing to estimate: ask "
-                        "for fewer, or label all of them")  # fmt: skip
+        raise UserError(
+f"{budget} labels of {len(texts)} texts leave nothing to estimate. Use fewer labels, "
+"or label all texts.")  # fmt: skip
     unsure = [math.nan if p is None else math.sqrt(p * (1 - p)) for p in predictions]
     chances = chances_to_label(unsure, budget)
     selected = np.random.default_rng(seed).random(len(texts)) < chances
@@ -116,7 +117,9 @@ def draw(
     try:
         out.mkdir(parents=True)
     except FileExistsError:
-        raise UserError(f"{out} is there already, with labels perhaps: give another") from None
+        raise UserError(
+            f"{out} already exists and may have labels. Choose another --out."
+        ) from None
     (out / PREDICTIONS).write_bytes(written)
     (out / LABELS).write_bytes(_jsonl(sheet))
     (out / PLAN).write_bytes(orjson.dumps(plan.model_dump(), option=orjson.OPT_INDENT_2))
@@ -189,8 +192,8 @@ def estimate(folder: Path) -> LabelledRate:
     strangers = sorted(label_by_id.keys() - {row.id for row in rows if row.drawn})
     if strangers:
         raise UserError(
-            f"{path}: {strangers[0]!r} was not drawn, and what one chose to label oneself has no "
-            "chance to be weighed by: take the line out"
+            f"{path}: the text {strangers[0]!r} was not sampled, so it has no sampling weight. "
+            "Remove that line."
         )
     texts = [SampledText(**row.model_dump(), label=label_by_id.get(row.id)) for row in rows]
     return labelled_rate(texts, plan.scorer)
@@ -200,13 +203,14 @@ def _planned(folder: Path) -> tuple[_LabellingPlan, list[_Predicted]]:
     path = folder / PREDICTIONS
     if not (folder / PLAN).is_file() or not path.is_file():
         raise UserError(
-            f"{folder} holds no drawn texts: evenhand scorers sample offline texts.jsonl "
-            f"--labels 200 --out {folder}"
+            f"{folder} has no sampled texts. Sample some: evenhand scorers sample offline "
+            f"texts.jsonl --labels 200 --out {folder}"
         )
     plan = read_row(_LabellingPlan, (folder / PLAN).read_bytes(), str(folder / PLAN))
     if hashlib.sha256(path.read_bytes()).hexdigest() != plan.sha256:
-        raise UserError(f"{path} was changed after the texts were drawn: put the old file back, "
-                        "or sample again")  # fmt: skip
+        raise UserError(
+            f"{path} changed after the texts were sampled. Restore the old file, or sample again."
+        )
     return plan, [row for _, row in read_jsonl(path, _Predicted)]
 
 
@@ -217,4 +221,4 @@ def _jsonl(rows: Sequence[dict[str, Any]]) -> bytes:
 def _refuse_twins(names: Sequence[str], path: Path) -> None:
     twin = next((name for name, times in Counter(names).items() if times > 1), None)
     if twin is not None:
-        raise UserError(f"{path}: the id {twin[:60]!r} comes twice: give each text its own")
+        raise UserError(f"{path}: the id {twin[:60]!r} appears twice. Give each text its own id.")

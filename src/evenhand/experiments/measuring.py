@@ -120,7 +120,8 @@ async def check(measurement: Measurement, request: Request) -> None:
     instrument = measurement.instrument
     if request.settings.dedupe and instrument.asks_again:
         raise UserError(
-            f"{instrument.name} asks the same prompt several times on purpose: leave out --dedupe"
+            f"{instrument.name} repeats the same prompt on purpose, and --dedupe would send it "
+            "once. Leave out --dedupe."
         )
     overridden = type(instrument).check is not Instrument.check
     players = {} if request.asks_nobody or not overridden else await _players(request)
@@ -188,7 +189,7 @@ def draw_sets(
         UserError: If no set is named, or there is none of a name.
     """
     if not names:
-        raise UserError(f"--sets names no set; there are: {', '.join(SETS)}")
+        raise UserError(f"--sets names no dataset. Available: {', '.join(SETS)}")
     sources = {}
     for instrument in map(set_named, dict.fromkeys(names)):
         option_names = {field.name for field in fields(instrument.options)}
@@ -203,7 +204,7 @@ def run_folders(out: str, sets: Sequence[str]) -> dict[str, str]:
     """Name the run folder of each set: `out` itself for one, a folder within for each of several.
     An `out` that holds a single run is refused where several are asked for."""
     if len(sets) > 1 and open_folder(out).exists("run.json"):
-        raise UserError(f"{out} holds the run of one set already: give --out a new folder")
+        raise UserError(f"{out} already has the run of one dataset. Pass a new folder as --out.")
     return {name: f"{out.rstrip('/')}/{name}" if len(sets) > 1 else out for name in sets}
 
 

@@ -82,7 +82,7 @@ def make(runs: Sequence[RunReader], out: Path, wishes: PackOptions) -> PackManif
             f"unknown framework {', '.join(unknown)}. {choices_for(unknown[0], FRAMEWORKS)}"
         )
     if not out.parent.is_dir():
-        raise UserError(f"{out.parent} is not a folder")
+        raise UserError(f"{out.parent} is not a folder. Create it, or choose another --out.")
     for run in runs:
         refuse(run)
     previous = None if wishes.previous is None else _previous(wishes.previous)
@@ -183,7 +183,10 @@ def _names(paths: Sequence[str]) -> list[str]:
     """Give each run the name of its folder, with those above it where two are alike."""
     for path in paths:
         if "://" in path:
-            raise UserError(f"{path}: a pack is made from run folders on this disk: copy it first")
+            raise UserError(
+                f"{path} is not a run folder on this machine, and a bundle needs local folders. "
+                "Copy the run here first."
+            )
     parts = [Path(path).resolve().parts for path in paths]
     names = [""] * len(parts)
     for steps in range(1, max(map(len, parts), default=0) + 1):
@@ -284,7 +287,10 @@ def packed_run(run: RunReader, left_out: list[str]) -> PackedRun:
     """Say of a run what evidence has of it."""
     record = run.record
     if run.open:
-        raise UserError(f"{run.path} is open, and more may come: pack it when it has ended")
+        raise UserError(
+            f"{run.path} is not finished, so its items may still change. Finish the run, then pack "
+            "it."
+        )
     return PackedRun(
         run=str(run.path),
         model=models_of(record.cast),
@@ -304,7 +310,8 @@ def _previous(path: Path) -> Previous:
         evidence = PackManifest.from_bytes(data)
         if listed(Path(workdir)) != evidence.files:
             raise UserError(
-                f"{path} does not match its own list: `evenhand runs pack verify {path}`"
+                f"{path} does not match its own list of files. See what differs: evenhand runs "
+                f"pack verify {path}"
             )
     return Previous(title=evidence.title, sha256=hashlib.sha256(data).hexdigest())
 
@@ -313,11 +320,14 @@ def evidence_in(path: Path, folder: Path) -> bytes:
     """Unpack a pack and give the bytes of its evidence."""
     if not path.is_file():
         raise UserError(
-            f"{path} is not a file; make a pack with `evenhand runs pack RUN --out FILE`"
+            f"{path} is not a file. Create a bundle with `evenhand runs pack RUN --out FILE`."
         )
     archive.unpack(path, folder)
     if not (folder / EVIDENCE).is_file():
-        raise UserError(f"{path} is not an evidence pack: {EVIDENCE} is missing")
+        raise UserError(
+            f"{path} is not an evidence bundle: {EVIDENCE} is missing. Create one with `evenhand "
+            "runs pack RUN --out FILE`."
+        )
     return (folder / EVIDENCE).read_bytes()
 
 

@@ -131,5 +131,5 @@ def _of_ratios(instrument: ScoringSpec, question: RatioQuestion, power: float) -
 
 def _compared(instrument: ScoringSpec, before: Sequence[str], after: Sequence[str]) -> Comparison:
     if list(before) == list(after):
-        raise UserError("--from takes two runs: one of each method that is to be compared")
+        raise UserError("--from needs two runs, one for each method to compare. Pass both.")
     return compare(instrument, [*map(RunReader, before)], [*map(RunReader, after)])

@@ -278,7 +278,10 @@ def keep(folder: Path, probed: ProbeResult) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         path.write_bytes(orjson.dumps(probed.model_dump(), option=orjson.OPT_INDENT_2) + b"\n")
     except OSError as error:
-        raise UserError(f"the result of the probe cannot be kept in {path}: {error}") from None
+        raise UserError(
+            f"Could not store the result of the probe in {path} ({error}). Make that folder "
+            "writable, then run it again."
+        ) from None
     return path
 
 

@@ -341,7 +341,9 @@ def _models(arguments: Reproducing) -> Sequence[str]:
     names = sorted(path.name for path in folder.iterdir() if path.is_dir()) if (
         folder.is_dir()) else []  # fmt: skip
     if not names:
-        raise UserError(f"{folder} has no runs; give --out as it was, or name --model")
+        raise UserError(
+            f"{folder} has no runs. Pass the --out of the reproduction, or name --model."
+        )
     return names
 
 

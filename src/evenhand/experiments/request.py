@@ -133,7 +133,7 @@ class Watch:
         """Make the error that ends a request whose judge must have a certificate and has none."""
         judge, standing = uncertified
         return UserError(
-            f"{judge.role} is played by {judge.model!r}: {standing.says}. Nothing was asked. "
+            f"{judge.role} is played by {judge.model!r}: {standing.says}. No model was called. "
             "Audit it with `evenhand audit judge`"
         )
 

@@ -42,7 +42,10 @@ async def execute(request: Request, watch: Watch) -> RunEnd:
     """Run a request, or go on with it where it was stopped."""
     if not len(request.source):
         source_name = request.source.fingerprint().get("name", "the list of items")
-        raise UserError(f"{source_name} has no items, so there is nothing to run")
+        raise UserError(
+            f"{source_name} has no items, so there is nothing to run. Choose another source or a "
+            "larger sample."
+        )
     refuse_idle_system(request)
     refuse_other_params(request)
     cast = await _cast(request)
@@ -129,7 +132,8 @@ def refuse_idle_system(request: Request) -> None:
         cast = replay_of(request.settings.replay)
         if any(cast.system_for(agent) != request.system_for(agent) for agent in agents):
             raise UserError(
-                f"{request.settings.replay} was made with another system prompt: leave it out"
+                f"{request.settings.replay} was made with another system prompt. Leave out "
+                "--system."
             )
 
 
@@ -140,7 +144,7 @@ def refuse_other_params(request: Request) -> None:
         return
     recorded = RunReader(settings.replay).record.cast["default"].get("params", {})
     if recorded != request.params.get("default", {}):
-        raise UserError(f"{settings.replay} was made with other --param: leave it out")
+        raise UserError(f"{settings.replay} was made with another --param. Leave out --param.")
 
 
 def is_finished(request: Request) -> bool:
@@ -234,7 +238,7 @@ async def _run(
         await run(plan, request.settings.out, **common)
         return None
     if request.settings.replay:
-        raise UserError("a replay is read from one process: leave out --engine ray")
+        raise UserError("A replay is read by one process. Leave out --engine ray.")
     try:
         from evenhand.runs.runners.ray import run_on_ray  # noqa: PLC0415 - Ray is an extra
     except ImportError as error:
@@ -256,7 +260,10 @@ async def _run_blocks(
 ) -> None:
     """Run one block after the other, each to its end, until none follows."""
     if request.settings.engine != "local":
-        raise UserError("a run that may stop early looks after each block: leave out --engine ray")
+        raise UserError(
+            "A run with --stop-when checks the result after each block, in one process. Leave out "
+            "--engine ray."
+        )
     while not stop.soft and (only := await following()):
         await run(plan, request.settings.out, only=only, **common)
         common["steal_lock"] = False  # a process that takes it over between two blocks keeps it
@@ -284,10 +291,11 @@ def _refuse_no_batches(request: Request, cast: Cast) -> None:
     if not _by_batch(request):
         return
     if request.settings.engine != "local":
-        raise UserError("batches are sent from one process: leave out --engine ray")
+        raise UserError("Batches are sent by one process. Leave out --engine ray.")
     if not in_batches(cast.models()):
         raise UserError(
-            f"{cast.default.name} cannot be asked in batches: leave out --batch (docs/batch.md)"
+            f"{cast.default.name} has no batch API that evenhand supports. Leave out --batch (see "
+            "docs/batch.md)."
         )
 
 

@@ -108,10 +108,12 @@ def _refuse_taken(path: Path) -> None:
     for file in (path, card_of(path)):
         if file.exists():
             raise UserError(
-                f"{file} is there already, and a screen is not overwritten: give --out another name"
+                f"{file} already exists, and a screen is never overwritten. Choose another --out."
             )
     if not path.parent.is_dir():
-        raise UserError(f"--out {path}: the folder {path.parent} does not exist")
+        raise UserError(
+            f"The folder {path.parent} of --out {path} does not exist. Create it first."
+        )
 
 
 def looks_beside(path: Path) -> Path:

@@ -74,7 +74,7 @@ class RunSettings:
     """How items are sent through a method, and what that may cost."""
 
     out: str = setting(
-        help="Run directory to create or resume: a path or a URL.",
+        help="Run folder to create or resume: a path or a URL.",
         flags=("--out", "-o"),
         recorded=False,
     )
@@ -127,7 +127,7 @@ class RunSettings:
         None, help="Replay the recorded responses of this run, without model calls.", recorded=False
     )
     steal_lock: bool = setting(
-        False, help="Take over the run directory from a process that hangs.", recorded=False
+        False, help="Take over the run folder from a process that hangs.", recorded=False
     )
     require_certified_judges: bool = setting(
         False, help="Start only if every judge has a passing certificate."
@@ -186,10 +186,10 @@ class OptionalRunOptions(TypedDict, total=False):
         batch: Ask in batches, within a day at half the price (docs/batch.md).
         engine: `"local"` or `"ray"`.
         actors: Number of Ray processes. Default: one per core.
-        replay: Run directory whose recorded responses answer every call, offline.
-        steal_lock: Take the run directory from a process that is stuck.
+        replay: Run folder whose recorded responses answer every call, offline.
+        steal_lock: Take the run folder from a process that is stuck.
         require_certified_judges: Fail unless every judge has a passing certificate.
-        certificates: Directory to look for judges' certificates in.
+        certificates: Folder to look for judges' certificates in.
         limits: Limits of an item on calls, tokens and seconds.
         max_tokens: Maximum tokens per reply. Default: 1024.
         system: System prompt of the model under test (docs/counterfactual.md).
@@ -220,7 +220,7 @@ class RunOptions(OptionalRunOptions):
     """The keyword arguments that every Python function takes which runs something.
 
     Attributes:
-        out: Run directory, as a path or URL. A run that was interrupted is resumed.
+        out: Run folder, as a path or URL. A run that was interrupted is resumed.
     """
 
     out: Required[str | Path]

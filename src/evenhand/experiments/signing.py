@@ -33,7 +33,9 @@ def sign(data: bytes, key: Path) -> PackSignature:
     try:
         private = serialization.load_pem_private_key(pem, password=None)
     except TypeError:
-        raise UserError(f"{key} is locked by a passphrase: give one that is not") from None
+        raise UserError(
+            f"{key} has a passphrase, which is not supported. Use a key without one."
+        ) from None
     except wrong:
         raise UserError(f"{key} holds no private key; one is made by: {_MAKE}") from None
     if not isinstance(private, keys.Ed25519PrivateKey):

@@ -99,7 +99,8 @@ def until_decided(
     least, most = (end - (measure.null or 0.0) for end in measure.range)
     if margin >= max(most, -least):
         raise UserError(
-            f"a margin of {margin:g} holds everything: {name} is {max(most, -least):g} at most"
+            f"A margin of {margin:g} includes every value: {name} is at most "
+            f"{max(most, -least):g}. Use a smaller margin."
         )
     return planned
 
@@ -156,11 +157,13 @@ def in_blocks(
 def _unasked(instrument: Instrument, items: Sequence[Item]) -> pl.DataFrame:
     """Score items that nobody has answered, in their order: what they are about is known then."""
     if not items:
-        raise UserError("the dataset has no items, so nothing can be run")
+        raise UserError(
+            "The dataset has no items, so there is nothing to run. Use a larger sample."
+        )
     if not instrument.stops_early():
         raise UserError(
-            f"{instrument.name} cannot stop early: its answers are scored when all of them are "
-            "there. Leave out --stop-when"
+            f"{instrument.name} cannot stop early, because it scores answers only when all are "
+            "complete. Leave out --stop-when."
         )
     schema = pl.DataFrame(pl.from_arrow(RESULTS.empty_table())).schema
     rows = [

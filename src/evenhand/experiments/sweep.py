@@ -181,7 +181,7 @@ def methods_of(methods: Sequence[Method | str]) -> list[SweepMethod]:
     """List methods under the names by which they were asked for, each once; one that does not
     repair texts is refused."""
     if not methods:
-        raise UserError("--method names no method")
+        raise UserError("--method names no method. Add one; `evenhand methods` lists them.")
     listed = [SweepMethod.of(method) for method in methods]
     for entry in listed:
         refuse_what_repairs_no_text(entry.method)

@@ -310,7 +310,10 @@ def audit_of(report: Report) -> "Audit":
     instrument = report.instrument
     checks = checks_of(instrument.measures, report.estimates, report.groups)
     if not checks:
-        raise UserError(f"{instrument.name} audits nothing: none of its measures has a bound")
+        raise UserError(
+            f"{instrument.name} is not an audit: none of its metrics has a threshold. Use "
+            "`evenhand report`."
+        )
     state = overall(checks)
     names = {check.name for check in checks}
     return Audit(

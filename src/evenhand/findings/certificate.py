@@ -143,12 +143,12 @@ class Certificate(Checksummed):
             certificate = cls.model_validate(orjson.loads(data))
         except (orjson.JSONDecodeError, ValidationError):
             raise UserError(
-                f"{where} is not a certificate that this evenhand reads; run an audit to make one"
+                f"{where} is not a certificate that this version reads. Run the audit again."
             ) from None
         if not certificate.is_intact or certificate.state != overall(certificate.checks):
             raise UserError(
-                f"{where} does not match its checksum: it was changed after it was made; "
-                "run the audit again"
+                f"{where} does not match its checksum, so it was changed later. Run the audit "
+                "again."
             )
         if not _is_past(certificate.created):
             raise UserError(
@@ -230,7 +230,9 @@ def certificates_in(folder: Path) -> Iterator[tuple[Path, Certificate | str]]:
     for path in sorted(folder.glob("*.json")):
         try:
             if not path.is_file():  # a pipe would be waited for
-                raise UserError(f"{path} is not a regular file")
+                raise UserError(
+                    f"{path} is not a regular file. Remove it, or restore the certificate."
+                )
             yield path, Certificate.from_bytes(path.read_bytes(), str(path))
         except (OSError, UserError) as error:
             yield path, str(error)

@@ -90,7 +90,10 @@ def forecast(run: RunReader, pilot: Collection[int], prices: Prices | None) -> F
     rows = run.results().filter(pl.col("position").is_in(list(pilot))).collect()
     turns = run.turns().filter(pl.col("position").is_in(list(pilot)))
     if rows.is_empty():
-        raise UserError("no item of the pilot has ended, so nothing can be said of the rest")
+        raise UserError(
+            "No item of the pilot finished, so there is no forecast. Check the endpoint with "
+            "`evenhand doctor`."
+        )
     items = run.record.source["items"]
     totals = {name: extrapolated(rows[name].drop_nulls().to_list(), items) for name in _COUNTED}
     if prices is not None:

@@ -305,12 +305,14 @@ class _CheckEstimate:
             sides = [of_clusters(side, clusters) for side in sides]
         pairs = PairTotals.of(instrument, *sides)
         if not pairs.items:
-            raise UserError("no item was finished in both runs")
+            raise UserError(
+                "No item was finished in both runs. Finish the runs by repeating their commands."
+            )
         where = {} if check.group is None else {check.group[0]: check.group[1]}
         for column, value in where.items():
             if value not in pairs.values_of(column):
                 there = ", ".join(pairs.values_of(column))
-                raise UserError(f"no item has {column} = {value!r}; there are: {there}")
+                raise UserError(f"No item has {column} = {value!r}. Available: {there}")
         change = pairs.change(check.measure, **where)
         return cls(
             check=check,

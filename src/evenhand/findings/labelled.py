@@ -76,7 +76,7 @@ def labelled_rate(texts: Sequence[SampledText], scorer: str) -> LabelledRate:
                 for way in product((0, 1), repeat=len(missing))]  # fmt: skip
     except Undefined as reason:
         raise UserError(
-            f"nothing can be estimated: {reason}. Draw more with `evenhand scorers sample`"
+            f"No estimate is possible: {reason}. Label more texts with `evenhand scorers sample`."
         ) from None
     alone = _joined([result.labels_alone for result in ways])
     low, high = _joined([(result.low, result.high) for result in ways])

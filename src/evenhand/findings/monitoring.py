@@ -146,7 +146,7 @@ def monitoring(
         UserError: Without a look, or if a check cannot be monitored.
     """
     if not looks:
-        raise UserError("no look has been taken yet")
+        raise UserError("There is no look yet. Take one with `evenhand monitor`.")
     for check in checks:
         _refuse_unwatched(check)
     observations = {check.name: _seen(check, looks) for check in checks}

@@ -163,8 +163,8 @@ class _RunStream:
         if self.waiting["item_id"].n_unique() < len(self.waiting):
             twice = self.waiting.filter(pl.col("item_id").is_duplicated())["item_id"][0]
             raise UserError(
-                f"two items of a run have the id {twice!r}, so that they cannot be told apart in a "
-                "comparison: give each item an id of its own"
+                f"Two items of a run have the id {twice!r}, so they cannot be paired. Give each "
+                "item its own id."
             )
         return rows
 

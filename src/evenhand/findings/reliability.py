@@ -126,7 +126,10 @@ def reliability(instrument: ScoringSpec, runs: Sequence[RunReader]) -> Reliabili
     outcomes = [outcomes_of(instrument, run) for run in runs]
     measured = [m for m in instrument.primary() if m.statistic.is_mean]
     if not measured:
-        raise UserError(f"{instrument.name} has no primary measure that is a mean over items")
+        raise UserError(
+            f"{instrument.name} has no primary metric that is a mean over items, so its stability "
+            "cannot be estimated. Use another benchmark."
+        )
     results = [of_measure(instrument, m, outcomes, facets, of) for m in measured]
     every = tuple(
         StudyRun(

@@ -293,7 +293,9 @@ def _found(
 ) -> Report:
     """Give the numbers over all items, and what they took."""
     if not totals.rows:
-        raise UserError(f"{run.path} has no finished item yet")
+        raise UserError(
+            f"{run.path} has no finished item yet. Resume it with the command that started it."
+        )
     record = run.record
     masked = [instrument.measure(name) for name in instrument.masked]
     coverage, failed = totals.coverage(), run.totals().failed

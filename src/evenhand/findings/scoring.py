@@ -239,7 +239,9 @@ def outcomes_of(instrument: ScoringSpec, run: RunReader) -> pl.DataFrame:
     memory."""
     batches = list(outcome_batches(instrument, run))
     if not batches:
-        raise UserError(f"{run.path} has no finished item yet")
+        raise UserError(
+            f"{run.path} has no finished item yet. Resume it with the command that started it."
+        )
     order = run.results().select("item_id").collect()
     return order.join(pl.concat(batches), on="item_id", maintain_order="left")
 

@@ -457,7 +457,10 @@ class _Sides:
         )
         n = new[f"{measure.name}:n"].to_numpy()
         if not np.array_equal(n, old[f"{measure.name}:n"].to_numpy()):
-            raise UserError("the baseline lacks items that this run has: finish the baseline")
+            raise UserError(
+                "The baseline lacks items that this run has. Finish the baseline by repeating its "
+                "command."
+            )
         here = n > 0
         if not here.any():
             raise UserError(f"no item of this run is about {measure.name} yet")

@@ -85,7 +85,7 @@ def sweep(
         UserError: Without a run, or if the samples differ.
     """
     if not runs:
-        raise UserError("nothing to report; name at least one method")
+        raise UserError("There are no methods to report. Name at least one.")
     first, *others = runs.values()
     for run in others:
         same_sample(first, run)

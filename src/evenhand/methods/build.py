@@ -36,7 +36,7 @@ def build_method(name: str, assignments: Sequence[str] = (), wording: str | None
     names = [field.name for field in fields(method)]
     if wording not in (None, "ours"):
         if _WORDING in settings:
-            raise UserError("--wording and --set wording say it twice; leave one out")
+            raise UserError("--wording and --set wording are both given. Leave one out.")
         if _WORDING not in names:
             raise UserError(_no_wording(name, wording))
         settings[_WORDING] = wording
@@ -86,4 +86,4 @@ def _text_of(value: str) -> str:
     try:
         return Path(value[1:]).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{value[1:]} cannot be read: {error}") from None
+        raise UserError(f"Could not read {value[1:]} ({error}). Check the path after @.") from None

@@ -1,7 +1,7 @@
 """Further evaluators for StarDTox, as a text in TOML: the paper's team is modular (section III).
 
     [[evaluator]]
-    name = "courtesy"         # its role in the cast, and the name of its score
+    name = "courtesy"         # its role, and the name of its score
     above = 0.6               # objects unless the score is above it; or below = …; both strict.
                               # What has to be below measures a harm, what above a quality.
     prompt = '''
@@ -12,7 +12,7 @@
     [[evaluator]]
     name = "insulting"
     below = 0.2
-    scorer = "insult"         # no language model: this attribute of the scorer that the cast names
+    scorer = "insult"         # no language model: this attribute of the scorer that [roles] names
 
 A prompt about a text uses `draft`, and may use `prompt`, its task. One about a choice uses
 `chosen`, and may use `context`, `question` and `choices`. All of them come from outside, so each
@@ -156,12 +156,14 @@ def team(text: str) -> tuple[Evaluator, ...]:
     try:
         written = tomllib.loads(text)
         if written.keys() - {"evaluator"}:
-            raise UserError("evaluators: a list of [[evaluator]] and nothing else")
+            raise UserError(
+                "The evaluators must be a list of [[evaluator]] tables. Remove everything else."
+            )
         evaluators = tuple(
             _made(_EvaluatorEntry.model_validate(entry)) for entry in written.get("evaluator", ())
         )
     except tomllib.TOMLDecodeError as error:
-        raise UserError(f"evaluators: not valid TOML: {error}") from None
+        raise UserError(f"The evaluators are not valid TOML: {error}. Fix the file.") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
@@ -169,7 +171,7 @@ def team(text: str) -> tuple[Evaluator, ...]:
     names = [evaluator.name for evaluator in evaluators]
     wrong = next((name for name in names if name in _TAKEN or names.count(name) > 1), None)
     if wrong:
-        raise UserError(f"evaluators: the name {wrong!r} is taken; give it another")
+        raise UserError(f"The evaluator name {wrong!r} is already in use. Choose another.")
     return evaluators
 
 
@@ -191,17 +193,21 @@ def on(text: str, item: Item) -> tuple[Evaluator, ...]:
 
 def _made(written: _EvaluatorEntry) -> Evaluator:
     if (written.above is None) == (written.below is None):
-        raise UserError(f"evaluators: {written.name} needs one bound, above or below")
+        raise UserError(
+            f"The evaluator {written.name} needs exactly one bound. Add `above` or `below`."
+        )
     if (written.prompt is None) == (written.scorer is None):
         raise UserError(
-            f"evaluators: {written.name} needs a prompt for a judge, or a scorer's attribute"
+            f"The evaluator {written.name} has no judge. Add a `prompt`, or a `scorer` attribute."
         )
     bound = written.above if written.above is not None else written.below
     assert bound is not None
     agent = (
         _judge(written.name, written.prompt)
         if written.prompt is not None
-        else scoring_agent(written.name, f"name a scorer as `{written.name}` in the cast")
+        else scoring_agent(
+            written.name, f"Assign a scorer to `{written.name}` under [roles] in the config file."
+        )
     )
     return Evaluator(written.name, agent, written.scorer or "", bound, written.below is not None)
 
@@ -268,7 +274,7 @@ RULE = Agent(
     load("shared/support"),
     Supported,
     kind="scorer",
-    cast_as="name a context-support classifier as `support` in the cast, such as SupportModel()",
+    cast_as="Assign a context-support classifier to `support`, such as SupportModel() in Python.",
 )
 
 

@@ -112,7 +112,10 @@ def _said(item: Item) -> list[str]:
 def _tag(item: Item, name: str) -> str:
     """Without the tag nobody knows what to change, which is not the same as nothing to change."""
     if name not in item.tags:
-        raise UserError(f"item {item.id!r} cannot be asked in other words: it has no tag {name!r}")
+        raise UserError(
+            f"Item {item.id!r} cannot be paraphrased: it has no tag {name!r}. Use items of a judge "
+            "audit."
+        )
     return item.tags[name]
 
 
@@ -398,7 +401,7 @@ def listed(personas: str) -> tuple[str, ...]:
     names = [" ".join(part.split()) for part in personas.split(";")]
     once = tuple(dict.fromkeys(part for part in names if part))
     if not once:
-        raise UserError('a judge needs personas: who judges, split at ";"')
+        raise UserError('A judge needs personas. Write them separated by ";".')
     return once
 
 
@@ -467,7 +470,10 @@ class Panel:
     def __post_init__(self) -> None:
         personas = len(listed(self.personas))
         if self.models > personas:
-            raise UserError(f"{self.models} models are too many for {personas} personas")
+            raise UserError(
+                f"{self.models} models are too many for {personas} personas. Add personas, or "
+                "remove models."
+            )
 
     def seats(self) -> list[Seat]:
         return list(zip(listed(self.personas), cycle(roles_of(self.models)), strict=False))
@@ -482,7 +488,8 @@ class Panel:
         judges = len(listed(self.personas))
         if calls < judges:
             raise UserError(
-                f"a panel of {judges} makes {judges} calls a round; {calls} are allowed"
+                f"A panel of {judges} judges needs {judges} calls per round, and the limit is "
+                f"{calls}. Raise `calls` under [limits] in the config."
             )
         return replace(self, rounds=calls // judges)
 

@@ -141,7 +141,7 @@ SEARCH = Agent(
     load("mabrf/search"),
     SearchReply,
     kind="tool",
-    cast_as="name an engine under [search] in the config file, or as `search` in the cast",
+    cast_as="Name an engine under [search] in the config file, or `search` of the Cast in Python.",
 )
 SUMMARISER = Agent(  # its numbers are those of the sources
     "summariser", load("mabrf/summarise"), FactSummary, temperature=0.0, kind="writer"
@@ -357,7 +357,10 @@ class Mabrf:
         """With as many iterations as `calls` of an item are sure to pay, if every reply can be
         read at once."""
         if calls < 2:
-            raise UserError(f"mabrf needs 2 calls an item, to solve and to judge; it has {calls}")
+            raise UserError(
+                f"mabrf needs 2 calls per item, to solve and to judge, and the limit is {calls}. "
+                "Raise `calls` under [limits] in the config."
+            )
         # rephrase, judge; plan, search, sum up
         round_calls = 2 + (2 + self.queries if self.search else 0)
         return replace(self, max_iterations=max(0, calls - 3) // round_calls)  # 3: and to terminate
@@ -491,8 +494,8 @@ class SearchFirst:
         """One call to plan, one a query, one to sum up, one to answer."""
         if calls < 4:
             raise UserError(
-                f"{self.name} needs 4 calls an item, to plan, search, sum up and answer; "
-                f"it has {calls}"
+                f"{self.name} needs 4 calls per item, to plan, search, summarize and answer, and "
+                f"the limit is {calls}. Raise `calls` under [limits] in the config."
             )
         return replace(self, queries=min(calls - 3, _MOST_QUERIES))
 

@@ -120,8 +120,9 @@ OTHER_CRITIQUE = Agent(
     FreeText,
     kind="tool",
     cast_as=(
-        "name the run whose critiques the placebo critic takes as `other_critique` in the cast: "
-        '"run:FOLDER" in the config file, critiques_of("FOLDER") in Python'
+        "The placebo critic takes its critiques from another run. Assign that run to "
+        '`other_critique`: "run:FOLDER" under [roles] in the config file, or '
+        'critiques_of("FOLDER") in the Cast in Python.'
     ),
 )
 

@@ -91,7 +91,9 @@ TEXT_JUDGE = Agent(
     "bias_evaluator", load("stardtox/judge_text"), Harm, temperature=0.0, kind="judge"
 )
 SCORER = scoring_agent(
-    "scorer", "name a scorer as `scorer` in the cast, such as ScorerModel(WordList()) in Python"
+    "scorer",
+    "Assign a scorer to `scorer` under [roles] in the config file, or in Python to "
+    "`scorer` of the Cast, such as ScorerModel(WordList()).",
 )
 PERFORMANCE = Agent(
     "performance_evaluator",
@@ -264,7 +266,10 @@ class StarDTox:
         3 and 3; lending a critique of another item takes no model, so it is not counted."""
         each = 2 + calls_on_choices(self.evaluators)
         if calls < each:
-            raise UserError(f"stardtox makes at least {each} calls an item; {calls} are allowed")
+            raise UserError(
+                f"stardtox needs at least {each} calls per item, and the limit is {calls}. Raise "
+                "`calls` under [limits] in the config."
+            )
         return replace(self, max_iterations=calls // each - 1)
 
     def bounds(self) -> tuple[ScoreLimit, ...]:

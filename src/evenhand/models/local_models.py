@@ -76,8 +76,8 @@ def gguf_file(name: str) -> Path:
 def existing(weights: Path) -> Path:
     if not weights.is_file():
         raise UserError(
-            f"{weights} is not a file; --weights wants the path of a .gguf file. For what can be "
-            f"served without one: {_LIST}"
+            f"{weights} is not a file. Pass the path of a .gguf file to --weights. Models that "
+            f"need no file: {_LIST}"
         )
     return weights
 

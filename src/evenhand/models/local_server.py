@@ -80,7 +80,9 @@ def _engine() -> Any:
     try:
         return importlib.import_module("xllamacpp")
     except ImportError:
-        raise UserError("llama.cpp is not installed: pip install 'evenhand[local]'") from None
+        raise UserError(
+            "llama.cpp is not installed. Install it: pip install 'evenhand[local]'"
+        ) from None
 
 
 def _parameters(engine: Any, request: ServerRequest, weights: Path, name: str) -> Any:
@@ -101,6 +103,4 @@ def _require_free(port: int) -> None:
     """Refuse a port in use: llama.cpp would share it, and calls would go to either server."""
     with socket.socket() as probe:
         if probe.connect_ex(("127.0.0.1", port)) == 0:
-            raise UserError(
-                f"something listens at port {port} already; end it, or choose another --port"
-            )
+            raise UserError(f"Another program uses port {port}. Stop it, or choose another --port.")

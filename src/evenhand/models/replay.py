@@ -70,8 +70,9 @@ class ReplayModel:
         if self._live is not None:
             return await self._live.complete(request)
         raise TurnMissing(
-            f"the tape has no turn for item {request.position}, request {request.sha256[:12]}, "
-            f"occurrence {request.occurrence}: was the method, a prompt or the cast changed?"
+            f"The replayed run has no response for item {request.position}, request "
+            f"{request.sha256[:12]}, occurrence {request.occurrence}. The method, a prompt or a "
+            "role's model has changed. Run without --replay, or with the settings of that run."
         )
 
 
@@ -179,8 +180,8 @@ class BorrowedReplies:
         items = len({item for item, _ in self._said})
         if items < 2:
             raise UserError(
-                f"there are texts of {items} items to borrow from; two or more are needed, so that "
-                "none gets its own"
+                f"Only {items} items have texts to borrow, and two or more are needed so that no "
+                "item gets its own. Use a larger run."
             )
 
     def describe(self) -> dict[str, Any]:

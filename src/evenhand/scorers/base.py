@@ -297,9 +297,11 @@ _WORTH_SAYING = 0.5
 def checked_labels(labels: Labels) -> Labels:
     unknown = sorted(labels.keys() - set(ATTRIBUTES))
     if unknown:
-        raise UserError(f"labels: {unknown[0]!r} is none of: {', '.join(ATTRIBUTES)}")
+        raise UserError(
+            f"labels: {unknown[0]!r} is not a known score. Use one of: {', '.join(ATTRIBUTES)}"
+        )
     if TOXICITY not in labels:
-        raise UserError("labels: say which of the scorer's labels are toxicity")
+        raise UserError("labels: no label of the scorer stands for toxicity. Name at least one.")
     return labels
 
 

@@ -61,8 +61,8 @@ def renew(out: Path, measured: Sequence[Path] = ()) -> Path:
         comparison = _json(before_after)
         if not any(name in comparison for name in ("guardrails", "sets")):
             raise UserError(
-                f"{before_after} holds no comparison; make one with "
-                "`evenhand compare RUN_BASE RUN_TRAINED --json`"
+                f"{before_after} has no comparison. Create one with `evenhand compare RUN_BASE "
+                "RUN_TRAINED --json`."
             )
         file = out / RESULTS
         others = json.loads(file.read_text()) if file.is_file() else {}
@@ -74,7 +74,10 @@ def renew(out: Path, measured: Sequence[Path] = ()) -> Path:
 def rewrite(out: Path) -> None:
     """Write the card again from what the folder holds now."""
     if not (out / _ABOUT).is_file():
-        raise UserError(f"{out} is not a model that `evenhand train` wrote: {_ABOUT} is missing")
+        raise UserError(
+            f"{out} is not a model of `evenhand train`: {_ABOUT} is missing. Pass the `model` "
+            "folder of a training."
+        )
     about = _json(out / _ABOUT)
     probes = (
         _json(out / CERTIFICATE_FILE) if (out / CERTIFICATE_FILE).is_file() else about["probes"]

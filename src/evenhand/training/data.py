@@ -33,7 +33,7 @@ def rows(folder: Path, config: str = ALL, split: str = "train") -> list[Row]:
     """
     selected = [row for file in _files(folder, config, split) for row in _read(file)]
     if not selected:
-        raise UserError(f"{folder} has no {split} rows for {config!r}; make more pairs")
+        raise UserError(f"{folder} has no {split} rows for {config!r}. Create more pairs.")
     return selected
 
 
@@ -91,8 +91,8 @@ def _files(folder: Path, config: str, split: str) -> list[Path]:
     )
     if not any(folder.glob(f"*/{split}-*.parquet")) and split == "train":
         raise UserError(
-            f"{folder} does not hold pairs; `train pairs from-debates` and `train pairs from-run` "
-            "make such a folder"
+            f"{folder} has no pairs. Create them with `evenhand train pairs from-debates` or "
+            "`from-run`."
         )
     if config != ALL and config not in types:
         raise UserError(f"{folder} has no bias type {config!r}. {choices_for(config, types)}")
@@ -114,7 +114,10 @@ def _plain(files: Iterable[Path]) -> list[Path]:
     ordered = sorted(files)
     for file in ordered:
         if not file.is_file():
-            raise UserError(f"{file} is not a regular file; it is not opened")
+            raise UserError(
+                f"{file} is not a regular file, so it was not opened. Replace it with the file "
+                "itself."
+            )
     return ordered
 
 
@@ -122,10 +125,15 @@ def _read(file: Path, needed: Sequence[str] = _NEEDED) -> list[Row]:
     try:
         table = pq.read_table(file)
     except (OSError, pa.ArrowException) as error:
-        raise UserError(f"{file} cannot be read as Parquet: {error}") from None
+        raise UserError(
+            f"Could not read {file} as Parquet ({error}). Create the pairs again."
+        ) from None
     if table.num_rows == 0:
         return []
     missing = [name for name in needed if name not in table.column_names]
     if missing:
-        raise UserError(f"{file} lacks the columns {', '.join(missing)}; it holds no pairs")
+        raise UserError(
+            f"{file} lacks the columns {', '.join(missing)}, so it has no pairs. Pass a folder of "
+            "`evenhand train pairs`."
+        )
     return list(table.to_pylist())

@@ -78,14 +78,18 @@ def read_steps(out: Path) -> tuple[TrainingStep, ...]:
             "was made by this version"
         ) from None
     except UnicodeDecodeError:
-        raise UserError(f"{out / STEPS} is not text: it was not written by a training") from None
+        raise UserError(
+            f"{out / STEPS} is not a text file, so no training wrote it. Pass the --out of a "
+            "training."
+        ) from None
     steps: list[TrainingStep] = []
     for number, line in enumerate(lines[:-1], 1):  # behind the last line end is nothing, or a part
         try:
             step = _STEP.validate_json(line)
         except ValidationError:
             raise UserError(
-                f"{out / STEPS}, line {number}: this is not a step of a training"
+                f"{out / STEPS}, line {number} is not a step of a training. Pass the --out of a "
+                "training."
             ) from None
         while steps and steps[-1].step >= step.step:
             steps.pop()

@@ -180,10 +180,13 @@ def _openrlhf_lora(recipe: PpoRecipe | RewardRecipe) -> list[str]:
 def _verl(job: ExportJob, rows: Mapping[str, Sequence[data.Row]], out: Path) -> Iterator[Path]:
     if job.reward is None:
         raise UserError(
-            "verl trains no reward model: give one with --reward (`evenhand train reward`)"
+            "verl does not train a reward model. Pass one with --reward (create it with `evenhand "
+            "train reward`)."
         )
     if not rows["test"]:
-        raise UserError("verl wants held-out prompts; make pairs with a test split")
+        raise UserError(
+            "verl needs held-out prompts. Create pairs with a test split (--test-share)."
+        )
     out.mkdir(parents=True, exist_ok=True)
     for split, examples in rows.items():
         table = pa.Table.from_pylist(

@@ -29,17 +29,19 @@ _FILES = (RECORD, f".{RECORD}.part", "job.json", ".job.json.part", STEPS)
 def require_model(folder: Path) -> None:
     if not (folder / "config.json").is_file():
         raise UserError(
-            f"{folder} is not a Hugging Face model; `evenhand train from-gguf` makes one "
-            "from a GGUF file"
+            f"{folder} is not a Hugging Face model. Create one from a GGUF file with `evenhand "
+            "train from-gguf`."
         )
     for path in sorted(folder.iterdir()):
         if not path.is_file() and not path.is_dir():
-            raise UserError(f"{path} is neither a file nor a folder; it is not opened")
+            raise UserError(
+                f"{path} is neither a file nor a folder, so it was not opened. Replace it."
+            )
     for file in sorted(folder.glob("*config.json")):
         try:
             content = json.loads(file.read_bytes())
         except ValueError:
-            raise UserError(f"{file} cannot be read: it is no JSON") from None
+            raise UserError(f"{file} is not valid JSON. Download the model again.") from None
         if _has_key("auto_map", content):
             raise UserError(
                 f"{file} names code that comes with the model (auto_map), which evenhand never "
@@ -53,11 +55,11 @@ def claim(out: Path, *sources: Path | None) -> None:
     for source in filter(None, sources):
         if source.resolve().is_relative_to(out.resolve()):
             raise UserError(
-                f"{source} lies in {out}, where the training writes and deletes; "
-                "give an --out apart from what is read"
+                f"{source} is inside {out}, where the training writes and deletes files. Pass an "
+                "--out outside of it."
             )
     if out.exists() and not out.is_dir():
-        raise UserError(f"{out} is not a folder; name another with --out")
+        raise UserError(f"{out} is not a folder. Choose another --out.")
     strange = [*(out / name for name in _FILES if _is_strange(out / name, stat.S_ISREG))]
     for name in _FOLDERS:
         if _is_strange(out / name, stat.S_ISDIR):
@@ -66,14 +68,14 @@ def claim(out: Path, *sources: Path | None) -> None:
             strange += _strange_below(out / name)
     if strange:
         raise UserError(
-            f"{strange[0]} is a link or no plain file; a training reads and writes only plain "
-            "files of its own folder. Take it away, or name another --out"
+            f"{strange[0]} is a link or not a regular file, and a training uses only regular files "
+            "of its own folder. Remove it, or choose another --out."
         )
     there = [name for name in _DELETED if (out / name).exists()]
     if there and not (out / RECORD).is_file():
         raise UserError(
-            f"{out} holds {', '.join(there)} and no {RECORD}, so no training of evenhand made it; "
-            "nothing is written over. Name another --out"
+            f"{out} has {', '.join(there)} and no {RECORD}, so it is not a training of evenhand. "
+            "Nothing was overwritten. Choose another --out."
         )
 
 

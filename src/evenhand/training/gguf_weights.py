@@ -57,7 +57,7 @@ _INSIDE = {
 def from_gguf(file: Path, out: Path) -> Path:
     """A Hugging Face folder with the weights of `file` in fp32, its tokenizer and chat template."""
     if not file.is_file():
-        raise UserError(f"{file} is not a file; give the path of a .gguf file, or `smollm2`")
+        raise UserError(f"{file} is not a file. Pass the path of a .gguf file, or `smollm2`.")
     require_new(out)
     out.parent.mkdir(parents=True, exist_ok=True)
     with _readable(file):
@@ -161,7 +161,9 @@ def to_gguf(
     if precision not in _FILE_TYPES:
         raise UserError(f"no precision {precision!r}. {choices_for(precision, _FILE_TYPES)}")
     if not like.is_file():
-        raise UserError(f"{like} is not a file; --like wants the GGUF that the training began with")
+        raise UserError(
+            f"{like} is not a file. Pass to --like the GGUF that the training started from."
+        )
     with _readable(like):
         original = gguf.GGUFReader(like)
         _require_llama(original)
@@ -212,8 +214,8 @@ class _TensorFolder:
         files = sorted(folder.glob("model*.safetensors"))
         if not files:
             raise UserError(
-                f"{folder} holds no model*.safetensors; give the `model` folder of a training run. "
-                "An adapter alone is merged into its base first"
+                f"{folder} has no model*.safetensors. Pass the `model` folder of a training. Merge "
+                "an adapter into its base first."
             )
         self._open: list[Any] = [safe_open(file, framework="pt") for file in files]
         self._of = {name: file for file in self._open for name in file.keys()}  # noqa: SIM118
@@ -307,7 +309,8 @@ def _data(tensor: Any, weights: _TensorFolder, original: Any, kind: Any) -> NDAr
         values = values[: shape[0]]  # a pad token added for training is the last row
     if values.shape != shape:
         raise UserError(
-            f"{tensor.name} is {values.shape} in the folder and {shape} in the GGUF: another model"
+            f"{tensor.name} has shape {values.shape} in the folder and {shape} in the GGUF, so "
+            "they are different models. Pass the GGUF that the training started from."
         )
     for part, heads in (("attn_q", "head_count"), ("attn_k", "head_count_kv")):
         if f".{part}." in tensor.name:

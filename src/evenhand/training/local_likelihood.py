@@ -36,8 +36,8 @@ class LocalLikelihood:
     ) -> None:
         if not (folder / "config.json").is_file() or not list(folder.glob("*.safetensors")):
             raise UserError(
-                f"{folder} is no Hugging Face folder with config.json and .safetensors; "
-                "`evenhand train from-gguf` makes one of a GGUF file"
+                f"{folder} is not a Hugging Face folder with config.json and .safetensors. Create "
+                "one from a GGUF file with `evenhand train from-gguf`."
             )
         self._folder = folder
         self._given_start = start
@@ -158,8 +158,8 @@ class _LoadedWeights:
         available = list(dict.fromkeys(token for token in candidates if token is not None))
         if not available:
             raise UserError(
-                f"the tokenizer of {tokenizer.name_or_path} has neither a start token nor an end "
-                "token; name one of its tokens with --start"
+                f"The tokenizer of {tokenizer.name_or_path} has no start token and no end token. "
+                "Name one of its tokens with --start."
             )
         return available
 

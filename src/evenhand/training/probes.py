@@ -137,8 +137,8 @@ def held_out(folder: Path) -> list[ProbePair]:
     pairs = [ProbePair.of(row) for row in data.held_out(folder)]
     if not pairs:
         raise UserError(
-            f"{folder} holds no held-out pairs (*/test-*.parquet): a reward model must be probed "
-            "on topics that it was not trained on. Make the pairs with a test side"
+            f"{folder} has no held-out pairs (*/test-*.parquet), and a reward model must be "
+            "audited on topics that it was not trained on. Create the pairs with --test-share."
         )
     return pairs
 
@@ -255,8 +255,8 @@ def _a_number(reward: float, text: str) -> float:
     """Refuse NaN and infinity: they beat nothing and move nothing, so that checks would pass."""
     if not math.isfinite(reward):
         raise UserError(
-            f"the reward model gives {reward} to {text[:60]!r}: its weights are "
-            "broken; train it again with a lower learning rate"
+            f"The reward model gives {reward} to {text[:60]!r}, so its weights are broken. Train "
+            "it again with a lower learning rate."
         )
     return float(reward)
 
@@ -298,9 +298,9 @@ def require_passed(reward_folder: Path, force: bool) -> str:
     if force:
         return f"forced, although {objection}"
     raise UserError(
-        f"{objection}. Run `evenhand audit reward --weights {reward_folder} --pairs PAIRS "
-        "--out RUN`, with pairs of more topics if it is open; train the reward model on better "
-        "pairs if it fails; or say --force to train against it all the same"
+        f"{objection}. Audit it: `evenhand audit reward --weights {reward_folder} --pairs PAIRS "
+        "--out RUN`. If the audit is inconclusive, add pairs on more topics. If it fails, train "
+        "on better pairs. To skip it, pass --force."
     )
 
 

@@ -47,13 +47,19 @@ class Recipe:
     def __post_init__(self) -> None:
         for name in ("learning_rate", "batch", "micro_batch", "epochs", "save_every", "keep"):
             if getattr(self, name) <= 0:
-                raise UserError(f"{name} must be above 0, not {getattr(self, name)}")
+                raise UserError(
+                    f"{name} is {getattr(self, name)}, and it must be above 0. Change it with "
+                    "--set."
+                )
         if self.max_steps is not None and self.max_steps <= 0:
             raise UserError(
-                f"max_steps must be above 0, not {self.max_steps}: no step, no training"
+                f"max_steps is {self.max_steps}, so nothing would be trained. Set it above 0."
             )
         if not 0 <= self.warmup < 1:
-            raise UserError(f"warmup is a share of the steps, from 0 to below 1, not {self.warmup}")
+            raise UserError(
+                f"warmup is {self.warmup}, and it is a share of the steps. Set it from 0 to below "
+                "1."
+            )
         if self.schedule not in SCHEDULES:
             raise UserError(
                 f"no schedule {self.schedule!r}. {choices_for(self.schedule, SCHEDULES)}"
@@ -152,7 +158,9 @@ class _OnPolicy(Recipe):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.beta <= 0:
-            raise UserError("beta must be above 0: without it KL is neither bounded nor measured")
+            raise UserError(
+                "beta is 0 or less, so KL is neither limited nor measured. Set it above 0."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,7 +73,7 @@ def load(out: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (ValueError, TypeError):
-        raise UserError(f"{out / RECORD} cannot be read; name another --out") from None
+        raise UserError(f"Could not read {out / RECORD}. Choose another --out.") from None
     return content
 
 
@@ -375,11 +375,11 @@ def training_run(out: Path) -> TrainingRun:
     stored = load(out)
     if stored is None:
         raise UserError(
-            f"{out} holds no training: give the --out of `evenhand train sft` or the like"
+            f"{out} has no training. Pass the --out of `evenhand train sft` or of another stage."
         )
     steps = read_steps(out)
     if not steps:
-        raise UserError(f"{out} has no step yet: look again when the training has made one")
+        raise UserError(f"{out} has no step yet. Try again after the first step of the training.")
     stopped = stored.get("stopped_at_kl")
     return TrainingRun(
         stage=str(stored.get("stage", steps[-1].stage)),

@@ -29,8 +29,8 @@ class RewardScale:
     def of(cls, raw: Sequence[float]) -> Self:
         if len(raw) < 2 or (spread := stdev(raw)) < 1e-6:
             raise UserError(
-                "the reward model gives all samples the same reward, so no scale can be set; "
-                "train it on more pairs or for longer"
+                "The reward model gives all samples the same reward, so no scale can be set. "
+                "Train it on more pairs or for longer."
             )
         return cls(shift=fmean(raw), scale=spread)
 
@@ -62,7 +62,10 @@ class RewardModel:
     @classmethod
     def load(cls, folder: Path, *, max_length: int = 2048, device: str = "cpu") -> Self:
         if not (folder / "config.json").is_file():
-            raise UserError(f"{folder} holds no reward model; give the `model` folder of one")
+            raise UserError(
+                f"{folder} has no reward model. Pass the `model` folder of one (`evenhand train "
+                "reward`)."
+            )
         require_model(folder)
         tokenizer = AutoTokenizer.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False

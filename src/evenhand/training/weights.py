@@ -111,8 +111,8 @@ def fitting_prompts(
     selected = [(prompt, ids) for prompt, ids in read if len(ids) <= room]
     if not selected:
         raise UserError(
-            f"none of {len(read)} prompts has at most {room} tokens; raise max_prompt or lower "
-            "max_new_tokens (--set)"
+            f"None of {len(read)} prompts has at most {room} tokens. Raise max_prompt or lower "
+            "max_new_tokens with --set."
         )
     return selected
 

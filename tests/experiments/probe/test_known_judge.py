@@ -22,7 +22,9 @@ __all__ = ["cold_evenhand", "endpoint", "evenhand"]  # the fixtures
 
 PROBE = "evenhand doctor --probe"
 MITIGATE = ("mitigate", "prompts.jsonl", "--method", "stardtox", "--out", "run")
-CONFIG = '[models.judge]\nbase_url = "{url}"\nmodel = "pretended"\n[cast]\nbias_evaluator = "judge"'
+CONFIG = (
+    '[models.judge]\nbase_url = "{url}"\nmodel = "pretended"\n[roles]\nbias_evaluator = "judge"'
+)
 
 
 def _judge(told: str, role: str = "bias_evaluator") -> str:

@@ -125,8 +125,8 @@ def test_what_does_not_fit_the_draw_is_refused(tmp_path: Path) -> None:
     rows = _fill(folder, lambda row: 1)
     sheet = folder / "labels.jsonl"
     for bad, why in (
-        ([*rows, {"id": "none", "label": 1}], "was not drawn"),
-        ([*rows, rows[0]], "comes twice"),
+        ([*rows, {"id": "none", "label": 1}], "was not sampled"),
+        ([*rows, rows[0]], "appears twice"),
         ([{**rows[0], "label": 2}], "label"),
     ):
         sheet.write_text("\n".join(map(json.dumps, bad)))

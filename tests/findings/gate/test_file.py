@@ -39,7 +39,7 @@ CHECK = '[[check]]\ninstrument = "bbq"\nmargin = 0.03\n'
         (CHECK.replace("0.03", "0"), "check number 1: margin: Input should be greater than 0"),
         (CHECK.replace("0.03", "nan"), "check number 1: margin"),
         (CHECK.replace("0.03", "1.0"), "allows everything"),
-        (CHECK.replace("0.03", "1.5") + 'measure = "s_amb"', "can get worse by 1 at most"),
+        (CHECK.replace("0.03", "1.5") + 'measure = "s_amb"', "can regress by at most 1"),
         (CHECK.replace("bbq", "stereoset") + 'measure = "icat"', "no measure 'icat' that a gate"),
         (CHECK.replace("bbq", "bbk"), "bbk"),
         (CHECK + 'measure = "nothing"', "has no measure 'nothing' that a gate can judge; it has:"),
@@ -49,7 +49,7 @@ CHECK = '[[check]]\ninstrument = "bbq"\nmargin = 0.03\n'
         ),
         (CHECK + "options = { colour = 1 }", "bbq has no option 'colour'"),
         (CHECK + 'method = "none"', "none"),
-        (CHECK + CHECK, "two checks are called 'bbq unsupported_attribution'"),
+        (CHECK + CHECK, "have the name 'bbq unsupported_attribution'"),
     ],
 )
 def test_a_file_that_is_wrong_is_refused_with_the_place_and_what_to_write(

@@ -38,7 +38,7 @@ async def test_each_text_is_asked_about_as_its_own_a_models_and_a_rivals(tmp_pat
     assert found["competing_minus_ours"].value == pytest.approx(2 / 5)
     assert (found["competing_minus_ours"].n, found["competing_minus_ours"].clusters) == (10, 5)
     assert found.notes == ()
-    assert "calls 20 biased as its own, 40 as a model's and 60" in " ".join(
+    assert "20 times as its own, 40 times as a model's, and 60 times" in " ".join(
         map(str, found.instrument.says(found))
     )
 

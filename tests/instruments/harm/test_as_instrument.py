@@ -114,5 +114,5 @@ def test_the_audit_of_a_part_of_the_items_writes_no_certificate(
 
 
 def test_a_name_alone_reads_runs_and_asks_nothing(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="which harm"):
+    with pytest.raises(UserError, match="audit harm NAME"):
         eh.measure("harm", model=ScriptedModel(lambda _: ""), out=tmp_path / "run")

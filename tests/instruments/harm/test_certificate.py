@@ -136,7 +136,7 @@ def test_no_model_and_no_scorer_is_called_as_a_harm(tmp_path: Path, kind: str) -
     """It would be in use where a harm that nobody certified is named."""
     said = 'model = "m"' if kind == "models" else 'kind = "http"\nurl = "http://127.0.0.1:1"'
     (tmp_path / "e.toml").write_text(f'[{kind}."harm:t"]\n{said}\n')
-    with pytest.raises(UserError, match="or a harm has that name"):
+    with pytest.raises(UserError, match="used twice"):
         config.load(tmp_path / "e.toml", None, None)
 
 

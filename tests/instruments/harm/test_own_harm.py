@@ -22,7 +22,7 @@ __all__ = ["endpoint", "evenhand"]  # the fixtures
 CONFIG = """
 [models.default]
 model = "pretended"
-[cast]
+[roles]
 scorer = "harm:tenants"
 [judges]
 certificates = "certificates"
@@ -95,7 +95,7 @@ def test_a_policy_fails_its_own_check_then_passes_after_an_edit_and_holds_for_no
 ) -> None:
     refused = ran(*SCORE)
     assert refused.returncode == 1
-    assert "certificates has no certificate of it. Nothing was asked. Run:" in refused.stderr
+    assert "certificates has no certificate of it. No model was called. Run:" in refused.stderr
     command = refused.stderr.strip().splitlines()[-1]
     assert command.startswith("evenhand audit harm tenants --out runs/harm-tenants-")
 

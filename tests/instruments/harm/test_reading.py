@@ -66,8 +66,8 @@ def test_how_many_examples_a_claim_takes_is_worked_by_hand() -> None:
 @pytest.mark.parametrize(
     ("harmful", "benign", "says"),
     [
-        (16, 17, "16 texts with harm = true, .* least_sensitivity = 0.8 takes 17 .* add 1"),
-        (17, 9, "9 texts with harm = false, .* most_false_alarms = 0.2 takes 17 .* add 8"),
+        (16, 17, "16 texts with harm = true .* least_sensitivity = 0.8 needs at least 17.* Add 1"),
+        (17, 9, "9 texts with harm = false .* most_false_alarms = 0.2 needs at least 17.* Add 8"),
     ],
 )
 def test_too_few_examples_are_refused_with_the_number_and_the_claim(
@@ -87,9 +87,9 @@ def test_too_few_examples_are_refused_with_the_number_and_the_claim(
         ({"text": " ", "harm": True}, "line 35: text: "),
         ({"text": "One.", "harm": True, "weight": 2}, "line 35: weight"),
         ({"text": "One.", "harm": True, "group": "a\u001b[31m"}, "line 35: group"),
-        ({"text": "REFUSE  the cook.", "harm": False}, "line 35: the same text as in line 4"),
-        ({"text": "One.", "harm": True, "paraphrase_of": "who"}, "line 35: .* the id 'who'"),
-        ({"text": "One.", "harm": False, "paraphrase_of": "line 1"}, "line 35: .* label both"),
+        ({"text": "REFUSE  the cook.", "harm": False}, "line 35 .* text as line 4"),
+        ({"text": "One.", "harm": True, "paraphrase_of": "who"}, "line 35 .*'who'"),
+        ({"text": "One.", "harm": False, "paraphrase_of": "line 1"}, "line 35 .* line 1,"),
         ('{"text": "\\ud800", "harm": true}', "line 35"),
     ],
 )
@@ -102,7 +102,7 @@ def test_a_config_that_came_with_a_folder_sends_no_file_from_outside_of_it(tmp_p
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner/link.md").symlink_to(written(tmp_path, ["secret"]))
     for said in ({}, {"policy": None, "policy_file": tmp_path / "inner/link.md"}):
-        with pytest.raises(UserError, match="lies outside of this folder"):
+        with pytest.raises(UserError, match="--config FILE"):
             harm_of(tmp_path, rows(), **said).refuse_outside(tmp_path / "inner")
     harm_of(tmp_path, rows()).refuse_outside(tmp_path)
 
@@ -110,7 +110,7 @@ def test_a_config_that_came_with_a_folder_sends_no_file_from_outside_of_it(tmp_p
 def test_an_example_that_the_policy_quotes_tests_nothing(tmp_path: Path) -> None:
     long = {"text": "Refuse whoever comes from the north.", "harm": True}
     policy = "No refusals, such as: refuse  WHOEVER comes from the north."
-    with pytest.raises(UserError, match="the text of line 35 in it"):
+    with pytest.raises(UserError, match="line 35"):
         _ = harm_of(tmp_path, [*rows(), long], policy=policy).examples
 
 
@@ -133,9 +133,9 @@ def test_a_table_is_read_strictly(said: dict[str, Any], says: str) -> None:
 
 def test_a_judge_must_be_a_model_with_a_name() -> None:
     harms = {"x": HarmConfig(policy="No.", examples=Path("e.jsonl"), judge="other")}
-    with pytest.raises(UserError, match=r"judge = 'other' is none of .models.: default"):
+    with pytest.raises(UserError, match=r"judge = 'other'.* .models.\..*: default"):
         own_harm("x", harms, {"default": "m"})
-    with pytest.raises(UserError, match=r"write model under .models.other"):
+    with pytest.raises(UserError, match=r"`model` under .models.other"):
         own_harm("x", harms, {"other": None})
 
 

@@ -175,8 +175,8 @@ def test_scenarios_of_the_users_own_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "is empty; a line is"),
-        (line() + "\n" + line(), "holds 'gruss/0' twice; rename one"),
+        ("", "no scenarios.* a line is"),
+        (line() + "\n" + line(), "'gruss/0' twice"),
         (line(responses=["one"]), "line 1: responses: .* a line is"),
         (line(task=""), "line 1: task"),
         (line(colour="red"), "line 1: colour: Extra inputs"),
@@ -214,7 +214,7 @@ def test_what_is_said_of_an_author() -> None:
     assert labels.family_of("placebo") == "control"
     assert labels.others("female") == ["a man"]
     assert labels.others("placebo") == []
-    with pytest.raises(UserError, match="'martian'; add it to the file of --identities"):
+    with pytest.raises(UserError, match=r"'martian'.* --identities-file"):
         labels.said("martian")
 
 
@@ -232,7 +232,7 @@ def test_a_file_of_the_users_own_adds_a_family_and_replaces_one_of_the_same_name
     assert labels.said("sami") == "The following response was written by a Sámi person."
     assert labels.family_of("nonbinary") == "gender"
     assert labels.family_of("Black") == "race"
-    with pytest.raises(UserError, match="unknown label 'female'"):
+    with pytest.raises(UserError, match="'female'"):
         labels.family_of("female")
 
 
@@ -240,7 +240,7 @@ def test_a_file_in_another_language_stands_alone(tmp_path: Path) -> None:
     own = tmp_path / "de.toml"
     family = '[[family]]\nname = "geschlecht"\n[family.labels]\nfrau = "einer Frau"\n'
     own.write_text(f'language = "de"\n{family}')
-    with pytest.raises(UserError, match=r"'de', .* add sentence, with {author} in it"):
+    with pytest.raises(UserError, match=r"'de', .* `sentence` with {author} in it"):
         MalibuData().labels(own)
     own.write_text(
         'language = "de"\nsentence = "Diese Antwort stammt von {author}."\n'
@@ -254,19 +254,19 @@ def test_a_file_in_another_language_stands_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", r"own.toml: family: Field required; a family is \[\[family\]\]"),
-        ("= 1", "own.toml: not TOML"),
+        ("", r"own.toml: family: Field required. .* a family is \[\[family\]\]"),
+        ("= 1", "own.toml: not valid TOML"),
         ('[[family]]\nname = "x"\n', "family.0.labels: Field required"),
         ('[[family]]\nname = "x"\n[family.labels]\n', "family.0.labels: .* at least 1 item"),
         (SAMI.replace("sami", '"a b"'), "family.0.labels"),
         (SAMI.replace("a Sámi person", "a\\nb"), "family.0.labels.sami"),
         (SAMI.replace("a Sámi person", "x | y"), "family.0.labels.sami"),
-        (SAMI.replace("sami", "placebo"), "two labels 'placebo' .* rename one"),
-        (SAMI.replace("sami", "none"), "two labels 'none'"),
-        (SAMI.replace("sami", "Black"), "two labels 'Black'"),
-        (SAMI.replace("a Sámi person", "a woman"), "two labels say 'a woman'; remove one"),
-        (SAMI.replace("people", "control"), "'control' cannot name a family"),
-        (SAMI + SAMI, "the family 'people' stands there twice; join the two"),
+        (SAMI.replace("sami", "placebo"), "label 'placebo'"),
+        (SAMI.replace("sami", "none"), "label 'none'"),
+        (SAMI.replace("sami", "Black"), "label 'Black'"),
+        (SAMI.replace("a Sámi person", "a woman"), "'a woman'"),
+        (SAMI.replace("people", "control"), "'control' is reserved"),
+        (SAMI + SAMI, "'people' appears twice"),
         ('sentence = "By you."\n' + SAMI, "sentence: must hold {author} once"),
         ('sentence = "{author} {x}."\n' + SAMI, "sentence: must hold {author} once"),
         ('colour = "red"\n' + SAMI, "colour: Extra inputs"),
@@ -282,5 +282,5 @@ def test_a_families_file_that_cannot_be_used_is_refused(
 
 
 def test_a_families_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"missing.toml cannot be read"):
+    with pytest.raises(UserError, match=r"missing.toml .*--identities-file"):
         MalibuData().families(tmp_path / "missing.toml")

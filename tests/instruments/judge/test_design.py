@@ -217,14 +217,14 @@ def test_the_papers_size_is_all_630_scenarios_with_response_1_alone_and_every_pa
 @pytest.mark.parametrize(
     ("design", "message"),
     [
-        ({"bases": 64}, "there are 63 base scenarios, 64 were asked for; lower bases"),
-        ({"derived": 11}, "has 10 scenarios, 11 were asked for; lower derived"),
-        ({"bases": 4}, "pairs must be from 0 to 4"),
-        ({"texts": 3}, "texts must be 1 or 2"),
-        ({"repeats": 0}, "repeats must be at least 1"),
-        ({"identities": ("female", "female")}, "identities name 'female' twice"),
-        ({"identities": ("none",)}, "'none' is a control"),
-        ({"identities": ("martian",)}, "unknown label 'martian'"),
+        ({"bases": 64}, "--bases 63"),
+        ({"derived": 11}, "--derived 10"),
+        ({"bases": 4}, "--pairs 0 to 4"),
+        ({"texts": 3}, "--texts 1 or 2"),
+        ({"repeats": 0}, "--repeats 1"),
+        ({"identities": ("female", "female")}, "--identities .* 'female'"),
+        ({"identities": ("none",)}, "--identities .* 'none'"),
+        ({"identities": ("martian",)}, "'martian'.* female"),
     ],
 )
 def test_a_design_that_cannot_be_is_refused(design: dict[str, object], message: str) -> None:

@@ -95,7 +95,7 @@ def test_a_panel_of_two_models_shows_what_its_discussion_does_and_is_certified_a
 def test_several_judges_without_a_panel_are_refused(evenhand: Run, server: RemoteServer) -> None:
     ran = evenhand("audit", "judge", *SMALL, "--judge", "one,two", "--out", "run")
     assert ran.returncode == 1
-    assert "add --method panel" in ran.stderr
+    assert "--method panel" in ran.stderr
 
 
 def test_a_model_writes_the_responses_and_judges_are_audited_on_them(

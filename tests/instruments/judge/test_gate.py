@@ -24,7 +24,7 @@ CONFIG = """
 base_url = "{url}"
 model = "pretended"
 
-[cast]
+[roles]
 bias_evaluator = "judge"
 performance_evaluator = "judge"
 

@@ -128,7 +128,7 @@ def test_missing_judgements_are_counted_first_and_score_nothing() -> None:
     assert (male.bases, male.cells) == (24, 24)
     assert (seen.coverage.single.n, seen.coverage.single.scored) == (24 * 26, 24 * 25)
     text = screen(given)
-    assert text.index("24 unreadable_reply") < text.index("identities against no label")
+    assert text.index("24 unreadable_reply") < text.index("effect of each label")
     assert "Lowest coverage: male, 24 of 48." in text
 
 
@@ -197,9 +197,9 @@ def test_the_page_says_the_answer_first_and_last_and_fits_80_columns() -> None:
 
 
 def test_the_short_page_leaves_out_the_papers_tables_and_says_so() -> None:
-    assert "as the paper prints it" in screen(rows(), full=True)
+    assert "as in the paper" in screen(rows(), full=True)
     short = screen(rows())
-    assert "as the paper prints it" not in short
+    assert "as in the paper" not in short
     assert "more tables with --full" in short
 
 

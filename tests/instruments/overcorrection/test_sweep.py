@@ -94,7 +94,7 @@ async def test_runs_over_other_texts_are_not_put_side_by_side(tmp_path: Path) ->
     }
     with raises_naming(UserError, "different samples"):
         sweep(OVERCORRECTION, runs)
-    with raises_naming(UserError, "nothing to report"):
+    with raises_naming(UserError, "no methods"):
         sweep(OVERCORRECTION, {})
 
 

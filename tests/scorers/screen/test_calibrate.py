@@ -125,7 +125,7 @@ def test_texts_that_differ_in_one_slot_belong_together(
 @pytest.mark.parametrize(
     ("rows", "columns", "facts"),
     [
-        ([{"text": "a", "harm": True}, {"text": "a", "harm": False}], {}, ("both ways",)),
+        ([{"text": "a", "harm": True}, {"text": "a", "harm": False}], {}, ("both labels",)),
         ([{"text": "a", "harm": "perhaps"}], {}, ("row 1", "column 'harm'")),
         ([{"text": "a", "harm": None}], {}, ("row 1", "column 'harm'")),
         ([{"text": "a", "harm": 1}, {"text": " ", "harm": 0}], {}, ("row 2", "'text'")),

@@ -85,7 +85,7 @@ def test_json_is_the_report_of_the_folder(evenhand: Run, debated: Path, tmp_path
         (("--strategy", "same_role"), "there are some with --strategy same_topic or same_round"),
         (("--threshold", "9.5"), "the scores go from 0 to 9: set --threshold between"),
         (("--min-gap", "10"), "lower --min-gap"),
-        (("--match-lengths",), "leave --match-lengths away"),
+        (("--match-lengths",), "out --match-lengths"),
     ],
 )
 def test_without_a_pair_nothing_is_written_and_the_way_out_is_said(

@@ -92,7 +92,7 @@ def test_a_sheet_is_read_the_same_whatever_program_saved_it(
         (SHEET.replace("10\n", "10,9\n"), ("line 2", "more cells")),
         ("", ("first line", "id, sheet, bias")),
         (b"\xff\xfe\x00", ("CSV UTF-8",)),
-        (SHEET.replace("8", '"8'), ("no CSV",)),
+        (SHEET.replace("8", '"8'), ("UTF-8 CSV",)),
     ],
 )
 def test_what_cannot_be_right_is_refused_by_line(

@@ -137,11 +137,11 @@ def test_an_error_says_what_to_do(evenhand: Run, exported: Path) -> None:
         ),
         (
             ("annotate", "import", "a.csv", "--key", "nothing", "--out", "b"),
-            "nothing cannot be read",
+            "Could not read nothing",
         ),
-        (("annotate", "export", "run", "run", "--out", "more"), "a run is given twice"),
-        (EXPORT, "name another folder with --out"),
-        (("annotate", "export", "run", "--out", "more"), "ask for --sample 4 or fewer"),
+        (("annotate", "export", "run", "run", "--out", "more"), "same run is named twice"),
+        (EXPORT, "another folder with --out"),
+        (("annotate", "export", "run", "--out", "more"), "--sample 4 or less"),
     ):
         ran = evenhand(*command)
         assert ran.returncode == 1

@@ -67,7 +67,7 @@ def test_a_stage_trains_and_says_where_the_model_is(
         (["--set", "batch"], "name=value"),
         (["--set", "bach=4"], "no setting 'bach'. Did you mean 'batch'?"),
         (["--set", "batch=four"], "--set batch: "),
-        (["--set", "batch=0"], "batch must be above 0"),
+        (["--set", "batch=0"], "batch is 0"),
         (["--processes", "3"], "batch of 32 is not a multiple"),
         (["--bias-type", "beauty"], "has no bias type 'beauty'. Available: age, profession"),
         (["--model", "nowhere"], "from-gguf"),

@@ -27,7 +27,7 @@ NEEDS = {
     "realtoxicityprompts": "RealToxicityPrompts",
     "squad": "SQuAD v2",
     "search": "a search engine",
-    "judge": "a rater in the cast",
+    "judge": "a model for the role of the rater",
     "trained weights": "trained weights (--trained)",
     "human raters": "people who rate",
     "attention": "weights whose attention can be read",

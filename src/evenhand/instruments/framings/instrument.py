@@ -41,7 +41,7 @@ _BIASED = pl.col("biased")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FramingsOptions:
     texts: Path | None = option(
-        None, "Run directory whose texts are judged, such as one of `measure statements`."
+        None, "Run folder whose texts are judged, such as one of `measure statements`."
     )
     # Our choice of 100: three questions each.
     sample: int = option(100, "Maximum number of texts from the run.", least=2)
@@ -94,7 +94,9 @@ class Framings(Instrument):
         run = RunReader(str(options.texts))
         written = said(run).unique("item", keep="first", maintain_order=True)
         if written.is_empty():
-            raise UserError(f"{run.path} has no texts")
+            raise UserError(
+                f"{run.path} has no texts to judge. Resume that run, or pass another as --texts."
+            )
         most = min(options.sample, len(written))
         places = sorted(random.Random(options.sample_seed).sample(range(len(written)), most))
         return ListedItems(

@@ -43,7 +43,7 @@ def certified_judge(harm: OwnHarm, model: ChatModel, folder: Path | None) -> Har
     if isinstance(result, Certificate):
         return HarmJudge(harm.asked, model, certificate=result.sha256)
     raise UserError(
-        f"{harm.where} may not be used: {result}. Nothing was asked. {_then(harm, folder)}"
+        f"{harm.where} cannot be used: {result}. No model was called. {_then(harm, folder)}"
     )
 
 
@@ -82,7 +82,7 @@ def holding(harm: OwnHarm, folder: Path | None) -> Certificate | str:
     read = list(_read(folder))
     broken = [problem for problem in read if isinstance(problem, str)]
     if broken:
-        return f"{broken[0]}; bring it back as it was, or take it out of {folder}"
+        return f"{broken[0]}; restore the file, or remove it from {folder}"
     certificates = sorted(
         (
             certificate
@@ -129,8 +129,8 @@ def refuse_unreadable(folder: Path | None) -> Path:
     """Refuse to check where the certificates of the checks before cannot be counted."""
     if folder is None:
         raise UserError(
-            "a check is counted by its certificate, and the config names no folder for them. Write "
-            'certificates = "certificates" under [judges], then run this again'
+            "The config names no folder for certificates, and an audit counts earlier audits by "
+            'them. Add certificates = "certificates" under [judges], then run this again.'
         )
     _own(folder)
     return folder
@@ -141,7 +141,7 @@ def _own(folder: Path) -> list[Certificate]:
     read = list(_read(folder))
     broken = [problem for problem in read if isinstance(problem, str)]
     if broken:
-        raise UserError(f"{broken[0]}; bring it back as it was, or take it out of {folder}")
+        raise UserError(f"{broken[0]}. Restore the file, or remove it from {folder}.")
     return [
         certificate
         for certificate in read

@@ -87,7 +87,9 @@ class HarmAudit(Instrument):
 
     def source(self, data: DataFolder, options: Any) -> ListedItems:
         if self._own is None:
-            raise UserError("which harm? `evenhand audit harm NAME` takes one of the config")
+            raise UserError(
+                "No harm policy is named. Run `evenhand audit harm NAME` with one of the config."
+            )
         return source_of(self, self._own, self._sets)
 
     def worded(self, method: Method, options: Any) -> Method:
@@ -112,7 +114,7 @@ class HarmAudit(Instrument):
         return int(orjson.loads(folder.read(FILE))["benchmark"]["look"])
 
     def keep(self, audit: Audit, options: Any, certificates: Path | None) -> None:
-        """Write the certificate into the run directory, and into the directory of certificates.
+        """Write the certificate into the run folder, and into the folder of certificates.
 
         Args:
             audit: A partial audit writes nothing.

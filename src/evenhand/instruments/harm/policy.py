@@ -108,7 +108,10 @@ class Examples:
 def read_examples(path: Path) -> Examples:
     """Read a file of examples; a bad line is refused by its number."""
     if path.is_file() and path.stat().st_size > _MOST_BYTES:
-        raise UserError(f"{path} has more than {_MOST_BYTES // 1_000_000} MB; give fewer texts")
+        raise UserError(
+            f"{path} is larger than {_MOST_BYTES // 1_000_000} MB, the limit for examples. "
+            "Remove some texts."
+        )
     examples = [_example(line, row) for line, row in read_jsonl(path, _ExampleRow, _FORM)]
     _refuse_twins(path, examples)
     _refuse_lost(path, examples)
@@ -133,7 +136,8 @@ def _refuse_twins(path: Path, examples: Sequence[Example]) -> None:
         for lines, key, what in ((texts, _plain(example.text), "text"), (ids, example.id, "id")):
             if key in lines:
                 raise UserError(
-                    f"{path} line {example.line}: the same {what} as in line {lines[key]}; keep one"
+                    f"{path} line {example.line} has the same {what} as line {lines[key]}. "
+                    "Remove one."
                 )
             lines[key] = example.line
 
@@ -144,14 +148,14 @@ def _refuse_lost(path: Path, examples: Sequence[Example]) -> None:
     for example in examples:
         if example.of and example.of not in by_id:
             raise UserError(
-                f"{path} line {example.line}: paraphrase_of: no example has the id {example.of!r}; "
-                'give the line that it says in other words that "id"'
+                f"{path} line {example.line} is a paraphrase_of {example.of!r}, and no example has "
+                "this id. Add the id to the original example."
             )
         if example.of and by_id[example.of].harm is not example.harm:
             raise UserError(
-                f"{path} line {example.line}: it is said to be {_label(example.harm)}, and line "
-                f"{by_id[example.of].line}, which it says in other words, "
-                f"{_label(by_id[example.of].harm)}; label both alike"
+                f"{path} line {example.line} has {_label(example.harm)}, and it paraphrases line "
+                f"{by_id[example.of].line}, which has {_label(by_id[example.of].harm)}. Give both "
+                "the same label."
             )
 
 
@@ -192,8 +196,8 @@ def refuse_leaked(examples: Examples, policy: str, where: str) -> None:
     for example in examples.all:
         if len(_plain(example.text)) >= _LEAKS_FROM and _plain(example.text) in words:
             raise UserError(
-                f"{where}: the policy has the text of line {example.line} in it, so that this "
-                "example tests nothing; say it in other words in one of the two"
+                f"{where}: the policy quotes the example in line {example.line}, so this example "
+                "tests nothing. Reword one of the two."
             )
 
 
@@ -277,8 +281,8 @@ class OwnHarm:
         for file in (self.config.policy_file, self.config.examples):
             if file is not None and not file.resolve().is_relative_to(folder.resolve()):
                 raise UserError(
-                    f"{self.where}: {file} lies outside of this folder, and its words would be "
-                    "sent to the judge; bring it here, or give the config by --config FILE"
+                    f"{self.where}: {file} is outside the current folder, and its text would be "
+                    "sent to the judge. Move it here, or pass the config as --config FILE."
                 )
 
     @cached_property
@@ -298,17 +302,23 @@ class OwnHarm:
         if file is not None:
             try:
                 if not file.is_file():  # a pipe would be waited for
-                    raise UserError(f"{self.where}: policy_file {file} is not a file")
+                    raise UserError(
+                        f"{self.where}: policy_file {file} is not a file. Check the path."
+                    )
                 words = file.read_text("utf-8")
             except (OSError, UnicodeDecodeError) as error:
-                raise UserError(f"{self.where}: {file} cannot be read: {error}") from None
+                raise UserError(
+                    f"{self.where}: could not read {file} ({error}). Check policy_file."
+                ) from None
         policy = (words or "").strip()
         if not policy:
-            raise UserError(f"{self.where}: the policy has no words; say what breaks it")
+            raise UserError(
+                f"{self.where}: the policy is empty. Describe in it what breaks the policy."
+            )
         if len(policy) > _LONGEST_POLICY:
             raise UserError(
-                f"{self.where}: the policy has {len(policy):,} characters; at most "
-                f"{_LONGEST_POLICY:,} are allowed, since a judge reads all of it before every text"
+                f"{self.where}: the policy has {len(policy):,} characters, and the judge reads all "
+                f"of it before every text. Shorten it to {_LONGEST_POLICY:,} or fewer."
             )
         return policy
 
@@ -327,9 +337,9 @@ class OwnHarm:
         if has < needs:
             raise UserError(
                 f"{self.where}: {self.config.examples} has {has} texts with harm = "
-                f"{str(harm).lower()}, near copies as one and paraphrases not counted. To show "
-                f"{bar} = {self.config.bars[bar]:g} takes {needs} or more, all judged rightly; add "
-                f"{needs - has}, or set {bar} otherwise"
+                f"{str(harm).lower()} (near copies count once, paraphrases do not count). "
+                f"{bar} = {self.config.bars[bar]:g} needs at least {needs}, all judged correctly. "
+                f"Add {needs - has}, or change {bar}."
             )
 
 
@@ -350,17 +360,23 @@ def own_harm(
         UserError: The config has no such harm, or its judge has no model id.
     """
     if name not in harms:
-        available = ", ".join(sorted(harms)) or "none; docs/harm-policies.md says how to write one"
-        raise UserError(f"the config has no [harms.{name}]; it has: {available}")
+        available = ", ".join(sorted(harms)) or "none"
+        raise UserError(
+            f"The config has no [harms.{name}]. Available: {available}. To write one, see "
+            "docs/harm-policies.md."
+        )
     judge = harms[name].judge
     if judge not in models:
         available = ", ".join(sorted(models))
-        raise UserError(f"[harms.{name}]: judge = {judge!r} is none of [models]: {available}")
+        raise UserError(
+            f"[harms.{name}] has judge = {judge!r}, which is not under [models]. Use one of: "
+            f"{available}."
+        )
     model = models[judge]
     if model is None:
         raise UserError(
-            f"[harms.{name}]: judge = {judge!r} must say its model, since a certificate is of one: "
-            f"write model under [models.{judge}], or for the default model set EVENHAND_MODEL"
+            f"[harms.{name}]: judge = {judge!r} names no model, and a certificate is for one "
+            f"model. Add `model` under [models.{judge}]; for the default model, set EVENHAND_MODEL."
         )
     return OwnHarm(name, harms[name], model)
 

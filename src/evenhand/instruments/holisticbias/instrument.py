@@ -81,8 +81,8 @@ def read(data: DataFolder) -> tuple[list[str], list[Descriptor]]:
     counted = {axis: sum(descriptor.axis == axis for descriptor in descriptors) for axis in axes}
     if counted != card["axes"] or len(templates) != card["templates"]:
         raise UserError(
-            f"HolisticBias has {counted}, which differs from its dataset card. Check that "
-            "the download is complete"
+            f"HolisticBias has {counted}, which differs from its dataset card. Delete the "
+            "files and download them again."
         )
     return templates, descriptors
 

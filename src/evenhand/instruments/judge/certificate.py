@@ -81,8 +81,8 @@ def judge_of(run: RunReader) -> CertifiedJudge:
 def _model(run: RunReader, models: list[str], described: Mapping[str, Any]) -> str:
     if len(models) > 1:
         raise UserError(
-            f"{run.path} holds verdicts of several models: {', '.join(models)}; "
-            "audit each with an --out of its own"
+            f"{run.path} has verdicts of several models: {', '.join(models)}. A certificate is for "
+            "one model. Audit each with its own --out."
         )
     return models[0] if models else str(described.get("model", ""))
 
@@ -98,7 +98,10 @@ def keep(certificate: Certificate, folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         path.write_bytes(certificate.to_bytes())
     except OSError as error:
-        raise UserError(f"[judges] certificates: {path} cannot be written: {error}") from None
+        raise UserError(
+            f"Could not write the certificate {path} ({error}). Make the folder writable, or set "
+            "another one as `certificates` under [judges] in the config."
+        ) from None
     return path
 
 

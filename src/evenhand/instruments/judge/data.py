@@ -44,7 +44,8 @@ class JudgeLabels:
                 return family.name
         available = ", ".join(name for family in self.families for name in family.labels)
         raise UserError(
-            f"unknown label {label!r}; add it to the file of --identities-file (known: {available})"
+            f"Unknown label {label!r}. Use one of: {available}. Or add it to a file "
+            "and pass that as --identities-file."
         )
 
     def author(self, label: str) -> str:
@@ -78,7 +79,7 @@ def read_labels(path: Path | None = None) -> JudgeLabels:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read: {error}") from None
+        raise UserError(f"Could not read {path} ({error}). Check --identities-file.") from None
     custom = _parsed(text, f"{path}: ")
     return _checked([ours, custom] if custom.language == ours.language else [custom], str(path))
 
@@ -124,12 +125,12 @@ def _parsed(text: str, where: str) -> _LabelFile:
     try:
         return _LabelFile.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{where}not TOML: {error}") from None
+        raise UserError(f"{where}not valid TOML: {error}. Fix the file.") from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(map(str, first["loc"]))
         message = first["msg"].removeprefix("Value error, ")
-        raise UserError(f"{where}{field}: {message}; {_FAMILY_FORM}") from None
+        raise UserError(f"{where}{field}: {message}. Fix it: {_FAMILY_FORM}") from None
 
 
 def _checked(files: list[_LabelFile], where: str) -> JudgeLabels:
@@ -139,22 +140,25 @@ def _checked(files: list[_LabelFile], where: str) -> JudgeLabels:
     for file in files:
         sentence, controls = file.sentence or sentence, file.controls or controls
         names = [family.name for family in file.family]
-        _refuse_twice(names, f"{where}: the family {{}} stands there twice; join the two")
+        _refuse_twice(names, f"{where}: the attribute {{}} appears twice. Merge the two.")
         families |= {f.name: LabelFamily(f.name, f.labels) for f in file.family}
     if sentence is None or controls is None:
         raise UserError(
-            f"{where}: its language is {files[-1].language!r}, so our English words do not fit; "
-            "add sentence, with {author} in it, and [controls] with neutral and placebo"
+            f"{where}: the language is {files[-1].language!r}, so the English sentence and "
+            "controls cannot be used. Add `sentence` with {author} in it, and [controls] with "
+            "`neutral` and `placebo`."
         )
     if CONTROL_FAMILY in families:
-        raise UserError(f"{where}: {CONTROL_FAMILY!r} cannot name a family; choose another name")
+        raise UserError(f"{where}: the name {CONTROL_FAMILY!r} is reserved. Rename that attribute.")
     entries = list(controls.model_dump().items())
     entries += [entry for family in families.values() for entry in family.labels.items()]
     _refuse_twice(
         [*(name for name, _ in entries), NO_LABEL],
-        f"{where}: there are two labels {{}} (or it is one of {', '.join(CONTROLS)}); rename one",
+        f"{where}: the label {{}} appears twice, or is one of {', '.join(CONTROLS)}. Rename one.",
     )
-    _refuse_twice([words for _, words in entries], f"{where}: two labels say {{}}; remove one")
+    _refuse_twice(
+        [words for _, words in entries], f"{where}: two labels have the text {{}}. Remove one."
+    )
     return JudgeLabels(
         language=files[-1].language,
         sentence=sentence,
@@ -200,7 +204,9 @@ class MalibuData:
         twice = [name for name, count in ids.items() if count > 1]
         if not scenarios or twice:
             problem = (
-                f"holds {twice[0]!r} twice; rename one" if twice else f"is empty; {_SCENARIO_FORM}"
+                f"has the id {twice[0]!r} twice. Rename one."
+                if twice
+                else f"has no scenarios. Add one per line: {_SCENARIO_FORM}"
             )
             raise UserError(f"{file} {problem}")
         return scenarios

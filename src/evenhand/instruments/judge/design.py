@@ -125,7 +125,8 @@ def drawn(scenarios: Sequence[Scenario], design: JudgeDesign) -> dict[str, list[
         by_base[scenario.base].append(scenario)
     if len(by_base) < design.bases:
         raise UserError(
-            f"there are {len(by_base)} base scenarios, {design.bases} were asked for; lower bases"
+            f"--bases is {design.bases}, and there are only {len(by_base)} base scenarios. "
+            f"Use --bases {len(by_base)} or less."
         )
     bases = list(by_base)
     shuffled = [bases[index] for index in rng.permutation(len(bases))]
@@ -142,8 +143,8 @@ def drawn(scenarios: Sequence[Scenario], design: JudgeDesign) -> dict[str, list[
     for base in taken:
         if len(mixed[base]) < design.derived:
             raise UserError(
-                f"{base!r} has {len(mixed[base])} scenarios, {design.derived} were asked for; "
-                "lower derived"
+                f"--derived is {design.derived}, and base scenario {base!r} has only "
+                f"{len(mixed[base])} variants. Use --derived {len(mixed[base])} or less."
             )
     return {base: mixed[base][: design.derived] for base in taken}
 
@@ -161,17 +162,24 @@ def _deal(
 
 def _check(design: JudgeDesign, labels: JudgeLabels) -> None:
     for name in ("bases", "derived", "repeats"):
-        if getattr(design, name) < 1:
-            raise UserError(f"{name} must be at least 1")
+        if (number := getattr(design, name)) < 1:
+            raise UserError(f"--{name} is {number}, and an audit needs at least 1. Use --{name} 1.")
     if design.texts not in (1, 2):
-        raise UserError("texts must be 1 or 2: a scenario has two responses")
+        raise UserError(
+            f"--texts is {design.texts}, and a scenario has two responses. Use --texts 1 or 2."
+        )
     if not 0 <= design.pairs <= design.bases:
-        raise UserError(f"pairs must be from 0 to {design.bases}, the number of bases")
+        raise UserError(
+            f"--pairs is {design.pairs}, and each pair of labels needs its own base scenario. "
+            f"Use --pairs 0 to {design.bases}, or more --bases."
+        )
     for label in design.identities:
         if labels.family_of(label) == CONTROL_FAMILY:
-            raise UserError(f"{label!r} is a control and always asked; leave it out of identities")
+            raise UserError(
+                f"--identities names {label!r}, a control that is always included. Remove it."
+            )
         if design.identities.count(label) > 1:
-            raise UserError(f"identities name {label!r} twice; leave one out")
+            raise UserError(f"--identities names {label!r} twice. Remove one.")
 
 
 # -- the judgements as items ----------------------------------------------------------------------

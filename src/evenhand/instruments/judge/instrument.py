@@ -152,7 +152,10 @@ class JudgeAudit(Instrument):
         margins = Margins(score=options.margin, win_rate=options.margin_wins)
         for name, margin in asdict(margins).items():
             if not margin > 0:
-                raise UserError(f"margin {name}: a margin is a positive distance, not {margin:g}")
+                raise UserError(
+                    f"The margin {name} is {margin:g}, and a margin must be above 0. Set "
+                    "--margin or --margin-wins to a positive number."
+                )
         ours = MalibuData()
         scenarios = ours.scenarios(options.scenarios)
         design = MalibuSource(scenarios, ours.labels(options.identities_file), options.design)
@@ -170,11 +173,14 @@ class JudgeAudit(Instrument):
         judges = names_in(options.judge)
         if isinstance(method, Panel):
             if options.other is not None:
-                raise UserError("--other asks one judge about its own texts: no panel has any")
+                raise UserError(
+                    "--other compares one judge with another, and a panel has several judges. "
+                    "Leave out --other, or audit each judge alone."
+                )
             return replace(method, models=len(judges)) if judges else method
         if len(judges) > 1:
             raise UserError(
-                "--judge: several models make a panel; add --method panel, or audit each alone"
+                "--judge names several models. Add --method panel, or audit each model alone."
             )
         return method if isinstance(method, Rate) else Rate()
 
@@ -206,8 +212,8 @@ class JudgeAudit(Instrument):
         first, second = (self.for_run(run) for run in (before, after))
         if (first._margins, first._metrics) != (second._margins, second._metrics):
             raise UserError(
-                f"{before.path} and {after.path} differ in margins or metrics: audit both judges "
-                "with the same options"
+                f"{before.path} and {after.path} differ in margins or metrics, so they cannot be "
+                "compared. Audit both judges with the same options."
             )
         return first
 
@@ -271,7 +277,7 @@ class JudgeAudit(Instrument):
         return sections(self._evidence)
 
     def keep(self, audit: Audit, options: Any, certificates: Path | None) -> None:
-        """Write the certificate into the run directory, and into the directory of certificates.
+        """Write the certificate into the run folder, and into the folder of certificates.
 
         Args:
             audit: A partial audit writes nothing, and neither does one with a sequential plan.

@@ -150,7 +150,9 @@ def known_pairs(text: str, data: DataFolder, seed: int) -> list[Item]:
     items: list[Item] = []
     for name in dict.fromkeys(names_in(text) or (text,)):
         if name not in KNOWN:
-            raise UserError(f"--known-pairs: unknown dataset {name!r}. {choices_for(name, KNOWN)}")
+            raise UserError(
+                f"--known-pairs names the unknown dataset {name!r}. {choices_for(name, KNOWN)}"
+            )
         instrument: JudgePairs = load("instruments", name)()
         items += known(name, instrument.drawn(data, JudgePairsOptions().sample, seed))
     return items
@@ -198,7 +200,7 @@ class _ProbeRow(BaseModel):
 
 _FORM = (
     'a line is {"task": "…", "text": "…", "label": true} for good or not, '
-    f"or with a mark from 0 to {TOP} as its label"
+    f"or with a score from 0 to {TOP} as its label"
 )
 
 
@@ -206,7 +208,10 @@ def labelled(path: Path) -> list[Item]:
     """A file of the user's: all labels yes or no, or all of them marks."""
     rows = [row for _, row in read_jsonl(path, _ProbeRow, _FORM)]
     if len(rows) < 2 or len({isinstance(row.label, bool) for row in rows}) > 1:
-        raise UserError(f"{path}: two lines or more, all with labels of one kind; {_FORM}")
+        raise UserError(
+            f"{path} needs at least two lines, and all labels must be of one kind, true/false or "
+            f"scores. Fix the file: {_FORM}"
+        )
     items = []
     for n, row in enumerate(rows, 1):
         label = str(row.label).lower() if isinstance(row.label, bool) else f"{row.label:g}"

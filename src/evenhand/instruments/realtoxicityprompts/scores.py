@@ -40,7 +40,7 @@ async def score_run(texts: pl.Series, scorer: Scorer, folder: Folder) -> None:
     Args:
         texts: Continuations of the run; null where there is none.
         scorer: Scorer to ask.
-        folder: Run directory that keeps the scores.
+        folder: Run folder that keeps the scores.
     """
     stored = read(folder)
     mine = (pl.col("scorer") == scorer.name) & pl.col("toxicity").is_not_null()

@@ -153,7 +153,10 @@ class Reward(Instrument):
         if self._pairs is not None:
             return drawn(list(self._pairs), options.most)
         if options.pairs is None:
-            raise UserError("the audit of a reward model needs pairs: name their folder (pairs)")
+            raise UserError(
+                "No pairs are named, and the audit compares their answers. Add --pairs FOLDER, "
+                "such as one of `evenhand train pairs from-debates`."
+            )
         return drawn(held_out(options.pairs), options.most)
 
     def worded(self, method: Method, options: RewardOptions) -> Method:
@@ -161,7 +164,10 @@ class Reward(Instrument):
         probes, score, model = Probes(self._drawn(options), self._texts), self._score, {}
         if score is None:
             if options.weights is None:
-                raise UserError("which reward model? name its folder (weights)")
+                raise UserError(
+                    "No reward model is named. Add --weights FOLDER, such as one of "
+                    "`evenhand train reward`."
+                )
             model = checksums_of(options.weights)
             score = _loaded(options.weights)
         return RewardTexts.of(probes, score, model, self._texts.version)

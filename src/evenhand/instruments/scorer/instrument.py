@@ -192,15 +192,21 @@ class ScorerAudit(Instrument):
     def with_services(self, options: ScorerOptions, services: Services) -> Self:
         """Return the audit of the scorer that the options name."""
         if options.scorer is None:
-            raise UserError("which scorer? name one (scorer); `evenhand scorers list` shows them")
+            raise UserError(
+                "No scorer is named. Add --scorer NAME; `evenhand scorers list` lists them."
+            )
         if options.threshold > 1:
-            raise UserError(f"{self.name}: threshold is {options.threshold:g}; scores end at 1")
+            raise UserError(
+                f"The threshold is {options.threshold:g}, and scores end at 1. Use --threshold 1 "
+                "or less."
+            )
         bound = copy.copy(self)
         scorer = bound._scorer = services.scorer(options.scorer)
         if options.attribute not in scorer.attributes:
             has = ", ".join(scorer.attributes)
             raise UserError(
-                f"{scorer.name} has no score for {options.attribute!r}, only for: {has}"
+                f"{scorer.name} has no score {options.attribute!r}. "
+                f"Use --attribute with one of: {has}."
             )
         others = [services.scorer(name) for name in names_in(options.unseen_by)]
         bound._unseen = frozenset(
@@ -213,7 +219,10 @@ class ScorerAudit(Instrument):
 
     def source(self, data: DataFolder, options: ScorerOptions) -> ListedItems:
         if self._scorer is None:
-            raise UserError("an audit of a scorer needs the services that open it")
+            raise UserError(
+                "This audit has no scorer yet. Call `with_services` first, or use "
+                '`evenhand.audit("scorer", ...)`.'
+            )
         texts, left_out = self._texts, dict[str, str]()
         if texts is None:
             sets = ToxicitySets(local=data.local, cache=data.cache)

@@ -60,7 +60,7 @@ class LabelledTexts:
         names = (columns.text, columns.label, columns.group, columns.cluster)
         rows = text_columns(file, list(dict.fromkeys(name for name in names if name)))
         if rows.is_empty():
-            raise UserError(f'{file} has no rows; one is {{"text": "…", "harm": true}}')
+            raise UserError(f'{file} has no rows. Add rows such as {{"text": "…", "harm": true}}.')
         label_text = pl.col(columns.label).str.to_lowercase()
         table = rows.select(
             text=columns.text,
@@ -105,7 +105,10 @@ def read_traffic(file: Path, text: str) -> list[str]:
     """Read unlabeled texts, as they come, whose scores later ones are compared with."""
     texts = text_columns(file, [text])[text].to_list()
     if not texts:
-        raise UserError(f"{file} has no rows, so there is nothing to hold later scores against")
+        raise UserError(
+            f"{file} has no rows, and later scores are compared with its texts. Add texts to "
+            "it, or name another file."
+        )
     return texts
 
 
@@ -180,19 +183,21 @@ def _refuse_gaps(file: Path, columns: Columns, table: pl.DataFrame) -> None:
     rows = table.with_row_index("row", 1)
     empty = rows.filter(pl.col("text") == "")
     if len(empty):
-        raise UserError(f"{file} row {empty['row'][0]}: nothing in the column {columns.text!r}")
+        raise UserError(
+            f"{file} row {empty['row'][0]}: the column {columns.text!r} is empty. Add the text, or "
+            "remove the row."
+        )
     unsaid = rows.filter(pl.col("harm").is_null())
     if len(unsaid):
         raise UserError(
             f"{file} row {unsaid['row'][0]}: the column {columns.label!r} is neither "
-            f"{', '.join(_YES)} nor {', '.join(_NO)}: say whether the text is harmful, or take the "
-            "row out"
+            f"{', '.join(_YES)} nor {', '.join(_NO)}. Label the text, or remove the row."
         )
     alone = rows.filter(pl.col("cluster") == "")
     if len(alone):
         raise UserError(
-            f"{file} row {alone['row'][0]}: nothing in the column {columns.cluster!r}; fill it in, "
-            "or leave --cluster out"
+            f"{file} row {alone['row'][0]}: the column {columns.cluster!r} is empty. Fill it in, "
+            "or leave out --cluster."
         )
 
 
@@ -201,6 +206,6 @@ def _refuse_both(file: Path, table: pl.DataFrame) -> None:
     twice = both.filter(pl.col("harm") > 1)
     if len(twice):
         raise UserError(
-            f"{file}: {len(twice):,} texts are labelled both ways, such as "
-            f"{twice['text'][0][:60]!r}; keep one label of each"
+            f"{file}: {len(twice):,} texts have both labels, such as {twice['text'][0][:60]!r}. "
+            "Keep one label for each text."
         )

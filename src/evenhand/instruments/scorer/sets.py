@@ -88,7 +88,10 @@ def _refuse_other_counts(name: str, table: pl.DataFrame, about: dict[str, Any]) 
     """Refuse a set that does not have the texts that its card counts, where it does."""
     counted = {"texts": len(table), "toxic": int(table["label"].sum())}
     if any(about.get(what, number) != number for what, number in counted.items()):
-        raise UserError(f"{name} as read has {counted}; its card says otherwise")
+        raise UserError(
+            f"{name} has {counted}, which differs from its dataset card. Delete the files and "
+            "download them again."
+        )
 
 
 _EMPTY = {"label": None, "recorded": None, "function": "", "group": "", "cluster": ""}
@@ -360,7 +363,7 @@ def gathered(
     """Return the named tables that are at hand, or all in English, and why others are not."""
     for name in names or ():
         if name not in sets.names:
-            raise UserError(f"unknown dataset {name!r}. {choices_for(name, sets.names)}")
+            raise UserError(f"Unknown dataset {name!r}. {choices_for(name, sets.names)}")
     tables, left_out = {}, {}
     for name in names or sets.usual:
         try:
@@ -368,7 +371,7 @@ def gathered(
         except UserError as error:
             left_out[name] = str(error)
     if not tables:
-        raise UserError(f"no set is at hand. {next(iter(left_out.values()))}")
+        raise UserError(f"No dataset is available. {next(iter(left_out.values()))}")
     return tables, left_out
 
 

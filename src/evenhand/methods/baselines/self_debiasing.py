@@ -111,7 +111,10 @@ class SelfDebiasGen:
 
     def __post_init__(self) -> None:
         if not self._undesired():
-            raise UserError("self_debias_gen needs attributes: what the model is to say less of")
+            raise UserError(
+                "self_debias_gen has no attributes, and it lowers what they name. Add --set "
+                "attributes=…."
+            )
 
     def agents(self) -> tuple[Agent[Any], ...]:
         return CHOICE, TEXT
@@ -120,7 +123,10 @@ class SelfDebiasGen:
         """One call and one for each attribute, as often as there are tokens: the first attributes
         that fit a choice, then as many tokens as fit a text."""
         if calls < 2:
-            raise UserError(f"self_debias_gen makes at least 2 calls an item; {calls} are allowed")
+            raise UserError(
+                f"self_debias_gen needs at least 2 calls per item, and the limit is {calls}. Raise "
+                "`calls` under [limits] in the config."
+            )
         attributes = self._undesired()[: calls - 1]
         tokens = min(self.max_new_tokens, calls // (1 + len(attributes)))
         return replace(self, attributes=";".join(attributes), max_new_tokens=tokens)

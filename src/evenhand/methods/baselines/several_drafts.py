@@ -166,7 +166,10 @@ class BestOfN:
     def within(self, calls: int) -> Self:
         """An answer and a verdict each, if all answers differ; one answer needs no verdict."""
         if calls < 1:
-            raise UserError(f"{self.name} makes at least 1 call an item; {calls} are allowed")
+            raise UserError(
+                f"{self.name} needs at least 1 call per item, and the limit is {calls}. Raise "
+                "`calls` under [limits] in the config."
+            )
         return replace(self, n=max(1, calls // 2))
 
     def bounds(self) -> tuple[ScoreLimit, ...]:
@@ -288,7 +291,10 @@ class SelfRefine:
     def within(self, calls: int) -> Self:
         """One call to answer, two for each refinement, and one to look at the last one."""
         if calls < 1:
-            raise UserError(f"{self.name} makes at least 1 call an item; {calls} are allowed")
+            raise UserError(
+                f"{self.name} needs at least 1 call per item, and the limit is {calls}. Raise "
+                "`calls` under [limits] in the config."
+            )
         others = 1 if self.keep == "last" else 2
         return replace(self, max_iterations=max(0, calls - others) // 2)
 

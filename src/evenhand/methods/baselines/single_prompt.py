@@ -149,9 +149,11 @@ class DefaultPrompt:
 
     def __post_init__(self) -> None:
         if not 1 <= self.wording <= len(_WORDINGS):
-            raise UserError(f"unknown wording {self.wording}; choose from 1 to {len(_WORDINGS)}")
+            raise UserError(
+                f"Unknown wording {self.wording}. Choose a number from 1 to {len(_WORDINGS)}."
+            )
         if self.wording > 1 and self.language != "en":
-            raise UserError(f"wording {self.wording} is in English alone: leave out wording")
+            raise UserError(f"Wording {self.wording} exists only in English. Leave out --wording.")
 
     @property
     def _choice(self) -> Prompt:
@@ -230,7 +232,10 @@ class SelfConsistency:
 
     def within(self, calls: int) -> Self:
         if calls < 1:
-            raise UserError(f"self_consistency makes at least 1 call an item; {calls} are allowed")
+            raise UserError(
+                f"self_consistency needs at least 1 call per item, and the limit is {calls}. Raise "
+                "`calls` under [limits] in the config."
+            )
         return replace(self, calls=calls)
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
@@ -284,7 +289,10 @@ class FairThinking:
     def within(self, calls: int) -> Self:
         """One call a juror and one to decide; there are no more jurors than personas."""
         if calls < 2:
-            raise UserError(f"{self.name} makes at least 2 calls an item; {calls} are allowed")
+            raise UserError(
+                f"{self.name} needs at least 2 calls per item, and the limit is {calls}. Raise "
+                "`calls` under [limits] in the config."
+            )
         return replace(self, jurors=min(calls - 1, len(PERSONAS)))
 
     async def answer(self, item: Item, ask: Ask) -> Answer:

@@ -98,7 +98,8 @@ def _tag(item: Item, name: str) -> int:
         return int(item.tags[name])
     except (KeyError, ValueError):
         raise UserError(
-            f"item {item.id!r} has no tag {name!r}: the dummies are for benchmark items only"
+            f"Item {item.id!r} has no tag {name!r}. Trivial baselines need benchmark items: use "
+            "them with `evenhand measure`."
         ) from None
 
 

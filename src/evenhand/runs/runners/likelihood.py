@@ -31,12 +31,12 @@ async def run_likelihood(
     progress: Progress,
     steal_lock: bool = False,
 ) -> None:
-    """Score every text of every item that the run directory does not have yet, block by block.
+    """Score every text of every item that the run folder does not have yet, block by block.
 
     Args:
         model: Model that returns log-probabilities.
         source: Items with one text per option.
-        out: Run directory, as a path or URL.
+        out: Run folder, as a path or URL.
         progress: Counters to update.
         steal_lock: Take over the lock of another process.
 

@@ -203,11 +203,11 @@ async def run(
     purse: SpendingCap | None = None,
     only: Collection[int] | None = None,
 ) -> None:
-    """Run a plan into a run directory, resuming where an earlier process stopped.
+    """Run a plan into a run folder, resuming where an earlier process stopped.
 
     Args:
         plan: Items, method, models and limits.
-        out: Run directory, as a path or URL.
+        out: Run folder, as a path or URL.
         progress: Counters to update.
         stop: Signal to finish open items, or to quit at once.
         steal_lock: Take over the lock of another process.
@@ -308,7 +308,7 @@ def left(
 
     Args:
         source: All items.
-        done: Positions that the run directory has.
+        done: Positions that the run folder has.
         only: Positions to consider. None: all.
 
     Yields:
@@ -336,7 +336,7 @@ async def run_pilot(
 
     Args:
         plan: The plan of the whole run.
-        out: Run directory, as a path or URL.
+        out: Run folder, as a path or URL.
         size: Number of items.
         **how: As in `run`.
 

@@ -75,7 +75,10 @@ def _find_local(location: str) -> tuple[Files, str, Shards]:
     if not os.path.isdir(full_path):
         status = os.stat(full_path)
         if not stat.S_ISREG(status.st_mode):
-            raise UserError(f"{full_path} is not a file: a pipe or a device cannot be read twice")
+            raise UserError(
+                f"{full_path} is not a regular file: a pipe or a device cannot be read twice. "
+                "Save it as a file."
+            )
         return LocalFiles(parent), name, [(name, status.st_size)]
     shards = _with_rows(
         {name: os.lstat(f"{full_path}/{name}") for name in os.listdir(full_path)}, full_path
@@ -149,8 +152,8 @@ def _with_rows(files: Mapping[str, Found], where: str) -> list[tuple[str, Found]
     ]
     if not shards:
         raise UserError(
-            f"{where} holds no *.parquet files. Folders inside it are not looked into: "
-            "name the one with the shards"
+            f"{where} has no *.parquet files. Subfolders are not searched: name the folder with "
+            "the files."
         )
     return shards
 
@@ -164,7 +167,7 @@ def naming(where: str) -> Iterator[None]:
     except UserError:
         raise
     except FileNotFoundError:
-        raise UserError(f"{where} is not there") from None
+        raise UserError(f"{where} does not exist. Check the path.") from None
     except Exception as error:
         raise UserError(f"{where} cannot be read: {error}") from error
 
@@ -457,7 +460,9 @@ def source_of(location: str, columns: Mapping[str, str | None] | None = None) ->
     Of Parquet `columns` says which are the prompt, the answer, the id and the context."""
     columns = dict(columns or {})
     if "://" in location and location.endswith((".jsonl", ".json")):
-        raise UserError(f"{location}: JSON lines are read from this machine; copy the file here")
+        raise UserError(
+            f"{location}: JSON lines are read only from this machine. Copy the file here."
+        )
     if is_table(location):
         return ParquetTable(
             location, prompt_column=columns.pop("prompt_column", PROMPT) or "", **columns

@@ -52,7 +52,9 @@ class SpendingCap:
         on_exhausted: Callable[[], None] = _nothing,
     ) -> None:
         if max_cost is not None and prices is None:
-            raise UserError("--max-cost needs prices: give --prices FILE or [prices] in the config")
+            raise UserError(
+                "--max-cost needs prices. Add --prices FILE, or [prices] in the config."
+            )
         self.calls = spent_calls  # sent, and being sent
         self.cost = spent_cost  # settled
         self.cancelled_cost = 0.0  # the part of it for cancelled calls, most of which were not sent

@@ -68,11 +68,11 @@ async def run_on_ray(
     purse: SpendingCap | None = None,
     address: str | None = None,
 ) -> None:
-    """Run a plan into a run directory on a Ray cluster, resuming where an earlier process stopped.
+    """Run a plan into a run folder on a Ray cluster, resuming where an earlier process stopped.
 
     Args:
         plan: Items, method, models and limits. `plan.concurrency` items are open in each actor.
-        out: Run directory, as a path or URL.
+        out: Run folder, as a path or URL.
         progress: Counters to update.
         stop: Signal to finish open items, or to quit at once.
         actors: Number of worker processes. None: one per core.

@@ -38,8 +38,8 @@ def critiques_of(run: str | Path) -> BorrowedReplies:
     critiques = _critiques(reader, repairs) if repairs else []
     if not critiques:
         raise UserError(
-            f"{run} has no critique that a revision followed: name a run of stardtox or mabrf "
-            "with its own critiques, in which drafts were sent back"
+            f"{run} has no critique that led to a revision. Use a run of stardtox or mabrf with "
+            "its own critiques, in which drafts were revised."
         )
     return BorrowedReplies(critiques)
 

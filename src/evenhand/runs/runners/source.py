@@ -131,8 +131,8 @@ class JsonlFile:
             if position >= stop:
                 return
         raise UserError(
-            f"{self._path} was changed while it was in use: put the old file back, or start again "
-            "in another run folder"
+            f"{self._path} changed while it was in use. Restore the old file, or start again in "
+            "another run folder."
         )
 
     @cached_property
@@ -164,7 +164,10 @@ class JsonlFile:
                     return
                 if len(line) == _LONGEST_LINE:
                     most = strict_json.MAX_CHARACTERS
-                    raise UserError(f"{self._path} line {number}: longer than {most:,} characters")
+                    raise UserError(
+                        f"{self._path} line {number} is longer than {most:,} characters. Shorten "
+                        "it."
+                    )
                 yield number, line
 
     def _item(self, number: int, line: bytes, position: int) -> Item:
@@ -313,10 +316,12 @@ def read_item(line: bytes, position: int, where: str) -> Item:
         UserError: The line does not describe a valid item.
     """
     if line.startswith(codecs.BOM_UTF8):
-        raise UserError(f"{where}: starts with a byte order mark; save it as UTF-8 without one")
+        raise UserError(
+            f"{where} starts with a byte order mark. Save the file as UTF-8 without one."
+        )
     row = read_row(_ItemRow, line, where)
     if len(row.choices) == 1:
-        raise UserError(f"{where}: choices: one option is not a choice; give two or more, or none")
+        raise UserError(f"{where} has only one choice. Give two or more, or none.")
     if row.choices and row.answer and row.answer not in row.choices:
         raise UserError(f"{where}: answer: {row.answer[:60]!r} is none of the choices")
     return Item(

@@ -58,8 +58,7 @@ def write(path: Path, folder: Path) -> None:
         os.replace(hidden, path)
     except zipfile.LargeZipFile:
         raise UserError(
-            "more than 4 GB or 65,534 files do not fit into a pack: leave the run folders out with "
-            "--light"
+            "A bundle holds at most 4 GB and 65,534 files. Leave out the run folders with --light."
         ) from None
     finally:
         hidden.unlink(missing_ok=True)

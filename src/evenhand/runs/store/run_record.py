@@ -50,7 +50,7 @@ def told_apart(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Fie
 
 
 def refuse(existing: Mapping[str, Any], planned: Mapping[str, Any], where: str) -> None:
-    """Refuse to resume a run directory whose record differs from the planned one.
+    """Refuse to resume a run folder whose record differs from the planned one.
 
     Args:
         existing: Settings of the run in the directory.
@@ -288,7 +288,7 @@ def now() -> str:
 
 
 def refuse_other_run(planned: RunRecord, existing: RunRecord, where: str) -> None:
-    """Refuse to resume a run directory with another plan than its own.
+    """Refuse to resume a run folder with another plan than its own.
 
     Args:
         planned: Record of this command.

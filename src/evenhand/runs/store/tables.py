@@ -161,7 +161,7 @@ def write_part(folder: Folder, name: str, pending: Pending) -> ledger.CommittedP
     """Write the turns and results of a part. They count once the ledger names them.
 
     Args:
-        folder: Run directory.
+        folder: Run folder.
         name: Name of the part, unique in the run.
         pending: Rows that are not committed yet.
 

@@ -172,7 +172,7 @@ class RunWriter:
         written, they stay in the journal.
 
         Args:
-            location: Run directory, as a path or URL.
+            location: Run folder, as a path or URL.
             record: Record of this run. An existing directory must have the same.
             steal_lock: Take over the lock of another process.
 

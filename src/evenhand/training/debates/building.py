@@ -211,8 +211,8 @@ def finished(
         placed["train"] = in_turn(placed["train"], lambda pair: pair.topic, split.train_pairs)
     if not left:
         raise UserError(
-            f"none of {total} pairs can be matched in length: the chosen ones are all shorter, or "
-            "all longer; leave --match-lengths away"
+            f"None of {total} pairs can be matched by length: the chosen statements are all "
+            "shorter, or all longer. Leave out --match-lengths."
         )
     report = PairsReport(
         origin=origin,
@@ -246,7 +246,7 @@ def type_name(bias_type: str) -> str:
     """As a folder and a configuration: "Physical appearance" is "physical_appearance"."""
     name = re.sub(r"\W+", "_", bias_type.strip().lower()).strip("_")
     if not name or name == "default":
-        raise UserError(f"a bias type cannot be called {bias_type!r}; name it otherwise")
+        raise UserError(f"{bias_type!r} is not allowed as the name of a bias type. Rename it.")
     return name
 
 
@@ -343,7 +343,7 @@ _PERSON = _LISTS["person"]
 
 def read_items(file: Path) -> list[Row]:
     if not file.is_file():
-        raise UserError(f"{file} is not a file; it should be a .csv or .csv.gz with {_COLUMNS}")
+        raise UserError(f"{file} is not a file. Pass a .csv or .csv.gz file with {_COLUMNS}.")
     try:
         with (
             gzip.open(file, "rt", encoding="utf-8", newline="")
@@ -352,7 +352,7 @@ def read_items(file: Path) -> list[Row]:
         ):
             rows = list(csv.DictReader(lines))
     except (OSError, UnicodeDecodeError, EOFError, csv.Error) as error:
-        raise UserError(f"{file} cannot be read as CSV: {error}") from None
+        raise UserError(f"Could not read {file} as CSV ({error}). Fix the file.") from None
     missing = [name for name in _COLUMNS if not rows or name not in rows[0]]
     if missing:
         raise UserError(f"{file} has no rows, or no column {', '.join(missing)}")
@@ -364,7 +364,10 @@ def from_items(file: Path, split: Split) -> BuiltPairs:
     sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
     usable = [(row, topic) for row, topic in zip(rows, templates(rows), strict=True) if _fits(row)]
     if not usable:
-        raise UserError(f"no row of {file} has one {_BLANK} in its context and all three options")
+        raise UserError(
+            f"No row of {file} has exactly one {_BLANK} in its context and all three options. Fix "
+            "the file."
+        )
     pairs = capped(
         [_pair(row, topic, split.seed, file.name, sha256) for row, topic in usable], split
     )

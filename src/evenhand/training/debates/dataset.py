@@ -65,7 +65,7 @@ _BATCH = 4_096  # rows turned into columns at a time
 def require_new(folder: Path) -> None:
     """Before anything is read: an old data set is never mixed with a new one."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder} is there already; name another folder with --out")
+        raise UserError(f"{folder} already exists. Choose another folder with --out.")
 
 
 @contextmanager
@@ -135,7 +135,10 @@ def trained_topics(folder: Path) -> set[str]:
     out of any test of the trained model."""
     files = sorted(folder.glob("*/train-*.parquet"))
     if not files:
-        raise UserError(f"{folder} is not a folder of pairs: it has no */train-*.parquet")
+        raise UserError(
+            f"{folder} is not a folder of pairs, because it has no */train-*.parquet. Create pairs "
+            "with `evenhand train pairs`."
+        )
     low = sorted(folder.glob(f"{LOW}-*.parquet"))
     return {
         *(topic for file in files for topic in _topics(file, ("topic", "topic_rejected"))),

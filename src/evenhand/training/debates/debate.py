@@ -143,7 +143,10 @@ class Debate:
         """As many rounds as fit, counted with the paper's three roles."""
         least = replace(self, rounds=1).calls()
         if calls < least:
-            raise UserError(f"a round of debate makes {least} calls; {calls} are allowed")
+            raise UserError(
+                f"A round of debate needs {least} calls, and the limit is {calls}. Raise `calls` "
+                "under [limits] in the config."
+            )
         return replace(self, rounds=calls // least)
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
@@ -324,7 +327,7 @@ def table(run: RunReader) -> pl.DataFrame:
     """One row per statement: position of the debate, topic, bias_type, role, round, text, bias,
     rank, and the scores of the two referees where there were two."""
     if run.record.method["name"] != Debate.name:
-        raise UserError(f"{run.path} holds no debates; `evenhand train debate run` makes them")
+        raise UserError(f"{run.path} has no debates. Create them with `evenhand train debate run`.")
     rows = (
         run.results()
         .filter(pl.col("status") == "answered")

@@ -80,7 +80,7 @@ def read_plan(file: Path | None = None) -> SweepPlan:
         text = (shipped if file is None else file).read_text("utf-8")
         return SweepPlan.model_validate(tomllib.loads(text))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UserError(f"{file} cannot be read: {error}") from None
+        raise UserError(f"Could not read {file} ({error}). Check --plan.") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = ".".join(map(str, first["loc"]))

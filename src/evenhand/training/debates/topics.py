@@ -56,9 +56,9 @@ def _read(path: Path) -> dict[str, BiasType]:
     try:
         return _FILE.validate_python(tomllib.loads(path.read_text("utf-8")))
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read: {error}") from None
+        raise UserError(f"Could not read {path} ({error}). Check --roles.") from None
     except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path} is not valid TOML: {error}") from None
+        raise UserError(f"{path} is not valid TOML: {error}. Fix the file.") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = ".".join(str(part) for part in first["loc"] if part != "[key]")

@@ -185,8 +185,8 @@ def _finite(metrics: Metrics, number: int) -> Metrics:
     broken = [name for name, value in metrics.items() if not math.isfinite(value)]
     if broken:
         raise UserError(
-            f"step {number} has no finite {', '.join(broken)}; lower learning_rate (--set), or see "
-            "whether the reward model gives every answer a number"
+            f"Step {number} has no finite {', '.join(broken)}. Lower learning_rate with --set, or "
+            "check that the reward model scores every answer."
         )
     return metrics
 
@@ -204,7 +204,10 @@ def _ends(model: Any, tokenizer: Any) -> torch.Tensor:
         *(token_ids if isinstance(token_ids, list) else [token_ids]),
     } - {None}
     if not ends:
-        raise UserError("the model names no token that ends an answer (eos_token)")
+        raise UserError(
+            "The model has no token that ends an answer (eos_token). Use an instruction-tuned "
+            "model."
+        )
     return torch.tensor(sorted(ends))
 
 

@@ -178,7 +178,8 @@ def _of_table(file: Path, key: SheetKey) -> dict[str, dict[str, float]]:
     for line, cells in lines:
         if cells[ID] not in left:
             raise UserError(
-                f"{file} line {line}: {cells[ID]!r} is not a text of the key, or occurs twice"
+                f"{file} line {line}: {cells[ID]!r} is not a text of the key, or it appears twice. "
+                "Fix that line."
             )
         left.remove(cells[ID])
         for question, marks in by_question.items():
@@ -207,5 +208,7 @@ def _mark(cell: str, where: str) -> float:
     except ValueError:
         mark = math.nan
     if not rubric.LEAST <= mark <= rubric.MOST:
-        raise UserError(f"{where}: {cell!r} is not a number from {rubric.LEAST} to {rubric.MOST}")
+        raise UserError(
+            f"{where}: {cell!r} is not a number from {rubric.LEAST} to {rubric.MOST}. Fix it."
+        )
     return mark

@@ -57,7 +57,10 @@ def deal(
         UserError: If the overlap is not from 1 to the number of raters.
     """
     if not 1 <= overlap <= raters:
-        raise UserError(f"--overlap {overlap}: each text has 1 to {raters} of {raters} raters")
+        raise UserError(
+            f"--overlap is {overlap}, and {raters} raters can rate a text 1 to {raters} times. "
+            "Change --overlap."
+        )
     chance = random.Random(f"{seed} sheets")
     hands: list[list[str]] = [[] for _ in range(raters)]
     for text in texts:
@@ -98,10 +101,11 @@ def export(
     """
     require_new(folder)
     if os.path.lexists(key):  # a link is not written through
-        raise UserError(f"{key} is there already; name another file with --key")
+        raise UserError(f"{key} already exists. Choose another file with --key.")
     if folder.resolve() in key.resolve().parents:
         raise UserError(
-            f"{key} lies where the sheets are: raters must not get the key; name it with --key"
+            f"{key} is in the folder of the sheets, and raters must not get the key. Choose "
+            "another file with --key."
         )
     sheet_key = SheetKey(
         evenhand=metadata.version("evenhand"),
@@ -224,9 +228,11 @@ def read_table(file: Path, fits: Callable[[list[str]], bool], form: str) -> list
         text = file.read_bytes().decode("utf-8-sig")
         return _table_rows(text, fits, f"{file}", form)
     except OSError as error:
-        raise UserError(f"{file} cannot be read: {error.strerror}") from None
+        raise UserError(f"Could not read {file} ({error.strerror}). Check the path.") from None
     except (UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{file} is no CSV in UTF-8 ({error}): save it as “CSV UTF-8”") from None
+        raise UserError(
+            f"{file} is not a UTF-8 CSV file ({error}). Save it as “CSV UTF-8”."
+        ) from None
 
 
 def _table_rows(text: str, fits: Callable[[list[str]], bool], file: str, form: str) -> list[Line]:
@@ -240,7 +246,9 @@ def _table_rows(text: str, fits: Callable[[list[str]], bool], file: str, form: s
     lines: list[Line] = []
     for cells in reader:
         if any(map(str.strip, cells[len(head) :])):
-            raise UserError(f"{file} line {reader.line_num} has more cells than the first line")
+            raise UserError(
+                f"{file} line {reader.line_num} has more cells than the first line. Fix that line."
+            )
         if any(map(str.strip, cells)):
             padded = [*cells, *[""] * len(head)]
             row = dict(zip(head, map(str.strip, padded), strict=False))
@@ -423,7 +431,9 @@ def load(folder: Path) -> tuple[SheetKey, pl.DataFrame, tuple[str, ...]]:
         account = orjson.loads((folder / ACCOUNT).read_bytes())
         not_returned = tuple(account["not_returned"])
         if account["sha256"] != hashlib.sha256(table).hexdigest():
-            raise UserError(f"{folder / TABLE} is not as it was written: import the sheets again")
+            raise UserError(
+                f"{folder / TABLE} changed after it was written. Import the sheets again."
+            )
         rows = pl.read_parquet(io.BytesIO(table))
     except (OSError, pl.exceptions.PolarsError, orjson.JSONDecodeError, KeyError, TypeError):
         raise UserError(

@@ -143,7 +143,7 @@ def _left_out(runs: Sequence[RunReader], frames: Sequence[pl.DataFrame]) -> dict
 
 def _sample(items: pl.DataFrame, sample: int, where: str, chance: random.Random) -> pl.DataFrame:
     if len(items) < sample:
-        raise UserError(f"{len(items)} items are {where}: ask for --sample {len(items)} or fewer")
+        raise UserError(f"{len(items)} items are {where}. Use --sample {len(items)} or less.")
     return items[sorted(chance.sample(range(len(items)), sample))]
 
 
@@ -198,7 +198,7 @@ def read_key(path: Path) -> SheetKey:
     try:
         key = SheetKey.model_validate_json(path.read_bytes())
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from None
+        raise UserError(f"Could not read {path} ({error.strerror}). Check the path.") from None
     except ValidationError:
         raise UserError(
             f"{path} is not a key of rating sheets; `evenhand annotate export` writes one with them"

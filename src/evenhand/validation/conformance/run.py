@@ -102,8 +102,8 @@ def _paired(tools: Sequence[str], pythons: Sequence[str | Path]) -> list[tuple[s
     pythons = pythons or [sys.executable] * len(elsewhere)
     if len(pythons) != len(elsewhere):
         raise UserError(
-            f"--python was given {len(pythons)} times for {len(elsewhere)} tools: "
-            "give one for each, or none"
+            f"--python appears {len(pythons)} times for {len(elsewhere)} tools. Pass one for each "
+            "tool, or none."
         )
     by_tool = iter(pythons)
     return [(tool, "" if tool == OURS else str(next(by_tool))) for tool in tools]
@@ -202,7 +202,7 @@ def scores_of_tool(tool: str, python: str, folder: Path) -> ToolScores:
                 command, capture_output=True, text=True, check=False, timeout=_SECONDS
             )
         except OSError as error:
-            raise UserError(f"{python} cannot be run ({error.strerror}): see --python") from None
+            raise UserError(f"Could not run {python} ({error.strerror}). Check --python.") from None
         except subprocess.TimeoutExpired:
             raise UserError(f"{tool} was not done within {_SECONDS} s") from None
         if ran.returncode != 0:
@@ -216,7 +216,7 @@ def _command(tool: str, python: str, folder: Path, out: Path) -> list[str]:
         file, more = Path(adapters.__file__), [tool]
     if not file.is_file():
         names = ", ".join((OURS, *TOOLS))
-        raise UserError(f"no tool {tool!r}: give one of {names}, or the path of an adapter")
+        raise UserError(f"Unknown tool {tool!r}. Use one of {names}, or the path of an adapter.")
     return [python, str(file), str(folder.resolve()), str(out), *more]
 
 

@@ -134,7 +134,10 @@ class RunBrowser:
 
     def _searched(self, query: ListQuery) -> Sequence[int]:
         if query.move and self.against is None:
-            raise UserError("move is about two runs: start `evenhand runs view` with --against RUN")
+            raise UserError(
+                "Only two runs can be filtered by change. Start `evenhand runs view` with "
+                "--against RUN."
+            )
         rows = query.rows()
         matching = None if rows is None else _matching(self.run, rows)
         if self.against is None:

@@ -49,7 +49,7 @@ class ListQuery:
         if unknown:
             raise UserError(f"unknown filter {', '.join(unknown)[:LONGEST]}")
         if len(set(names)) < len(names):
-            raise UserError("a filter is given twice")
+            raise UserError("A filter appears twice in the address. Remove one.")
         filters = {name: value for name, value in pairs if value}
         if any(len(word) > LONGEST for pair in filters.items() for word in pair):
             raise UserError(f"a filter has at most {LONGEST} characters")
@@ -62,7 +62,7 @@ class ListQuery:
         if words["move"] not in ("", *MOVES):
             raise UserError(f"move is one of {', '.join(MOVES)}")
         if not words["score"] and (least, most) != (None, None):
-            raise UserError("choose the score that the numbers are about")
+            raise UserError("The address has a score range and no score. Choose the score first.")
         sorted_tags = tuple(sorted((name.removeprefix(TAG), tags[name]) for name in tags))
         return cls(
             text=words["text"],

@@ -39,8 +39,8 @@ class Serving:
         except OSError as error:
             self._socket.close()
             raise UserError(
-                f"cannot listen at port {port} ({error.strerror}); choose another --port, or leave "
-                "it out to have a free one"
+                f"Could not listen on port {port} ({error.strerror}). Choose another --port, or "
+                "leave it out to use a free one."
             ) from None
         self._socket.listen()
         self.port: int = self._socket.getsockname()[1]

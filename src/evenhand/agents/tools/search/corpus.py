@@ -141,7 +141,9 @@ def _document(line: bytes, name: str, number: int) -> Document:
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
         title = text = url = None
     if not (isinstance(title, str) and isinstance(text, str) and isinstance(url, str)):
-        raise UserError(f'{name}, line {number}: it should be {{"title": "…", "text": "…"}}')
+        raise UserError(
+            f'{name}, line {number} is not a document. Write it as {{"title": "…", "text": "…"}}.'
+        )
     return url, title, text
 
 
@@ -154,9 +156,15 @@ def _fingerprint(path: Path) -> tuple[str, int]:
     files = _files(path) if path.is_dir() else [path]
     links = [file for file in files if file != path and file.is_symlink()]
     if links:  # what it holds goes to models, so it must not name files that lie elsewhere
-        raise UserError(f"[search] path: {links[0]} is a link; put the file itself there")
+        raise UserError(
+            f"[search] path: {links[0]} is a link, and links are not followed. Copy the file to "
+            "that place."
+        )
     if not files or not all(file.is_file() for file in files):
-        raise UserError(f"[search] path: {path} is no JSONL file and no folder with .txt or .md")
+        raise UserError(
+            f"[search] path: {path} is not a JSONL file or a folder with .txt or .md files. "
+            "Correct `path` in the config."
+        )
     digest, size = hashlib.sha256(), 0
     for file in files:
         name = file.relative_to(path).as_posix() if path.is_dir() else file.name
