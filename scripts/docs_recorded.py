@@ -20,8 +20,7 @@ from evenhand.views.charts import Chart, charts_of
 from evenhand.views.charts.chart import DARK, LIGHT
 from evenhand.views.charts.forest import ForestPanel, ForestRow, State, forest
 
-RECORDED = Path(__file__).parents[1] / "recorded/qwen2.5-coder-1.5b/frontier"
-DETECT_FIRST = "detect_first-choice_brain-rule"
+RECORDED = Path(__file__).parents[1] / "recorded/qwen2.5-coder-1.5b"
 STATES: dict[str, State] = {"detected": "bad", "ruled_out": "good", "same": "good"}
 LABELS = {"gender": ("woman", "man"), "race": ("white", "black", "asian", "hispanic")}
 PROMPTS = 60
@@ -29,15 +28,15 @@ PROMPTS = 60
 
 def main(folder: Path) -> None:
     """Write all pictures, and those of README once light and once dark."""
-    changed = _chart(_compared(DETECT_FIRST), "changes")
+    changed = _chart(_compared("repaired"), "changes")
     for name, (page, words) in (("light", LIGHT), ("dark", DARK)):
         style = f"<style>svg{{background:{page};color:{words}}}</style>"
         fixed = re.sub(r"<style>.*?</style>", style, changed.svg, count=1)
         (folder / f"readme-{name}.svg").write_text(f"{fixed}\n")
     drawn = {
         "changes-qwen": changed,
-        "gate-qwen": _chart(_compared("self_consistency"), "changes"),
-        "bbq-qwen": _chart(report(Bbq(), _run("default")), "estimates"),
+        "gate-qwen": _chart(_compared("frontier/self_consistency"), "changes"),
+        "bbq-qwen": _chart(report(Bbq(), _run("frontier/default")), "estimates"),
     }
     with tempfile.TemporaryDirectory() as held:
         drawn |= _rankings(Path(held)) | _swap(Path(held))
@@ -50,7 +49,7 @@ def _run(name: str) -> RunReader:
 
 
 def _compared(name: str) -> Comparison:
-    return compare(Bbq(), _run("default"), _run(name))
+    return compare(Bbq(), _run("frontier/default"), _run(name))
 
 
 def _chart(finding: object, name: str) -> Chart:

@@ -20,6 +20,7 @@ FRONTIER, PAPERS = RECORDED / "frontier", RECORDED / "papers"
 ITEMS = {
     "papers/mabrf": 44,
     "frontier": 88,
+    "repaired": 88,
     "papers": 88,
     "counterfactual": 420,
     "rldf/debate": 10,
@@ -165,3 +166,26 @@ def test_a_recorded_table_of_a_paper_comes_out_again_byte_for_byte(
     assert shown.returncode == 0, shown.stderr
     made = (tmp_path / f"papers/{paper}/small/{name}.json").read_bytes()
     assert made == (ROOT / f"docs/reproduced/{paper}-{name}.json").read_bytes()
+
+
+def test_the_figures_of_the_readme_are_those_of_the_repaired_answers() -> None:
+    compared = compare(
+        instrument_of(before := RunReader(FRONTIER / "default")),
+        before,
+        RunReader(RECORDED / "repaired"),
+    )
+    assert compared.repairs
+    lines = (ROOT / "README.md").read_text().splitlines()
+    for begins, name in (
+        ("? bias score s_AMB", "s_amb"),
+        ("✓ unsupported answers", "unsupported_attribution"),
+        ("? accuracy, disambiguated  ", "accuracy_disambiguated"),
+        ("? bias score s_DIS", "s_dis"),
+    ):
+        [row] = [line for line in lines if line.startswith(begins)]
+        change = compared[name]
+        signed = "+.2f" if name.startswith("s_") else ".2f"
+        numbers = [f"{change.before:{signed}}", f"{change.after:{signed}}"]
+        assert row.split()[-7:-5] == numbers, name
+        interval = [f"{change.low_adjusted:+.2f}", "to", f"{change.high_adjusted:+.2f}"]
+        assert row.split()[-5:-1] == [f"{change.difference:+.2f}", *interval], name

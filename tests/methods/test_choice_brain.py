@@ -3,18 +3,23 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from evenhand.core import Failed
+from evenhand.core.errors import UserError
 from evenhand.experiments.config import Config, build_cast
+from evenhand.methods import DefaultPrompt, StoredAnswer
 from evenhand.methods.baselines.detect_first import DetectFirst
 from evenhand.methods.baselines.several_drafts import BestOfN
+from evenhand.methods.build import of_stored_answers
 from evenhand.methods.evaluators import RULE as RULE_AGENT
+from evenhand.methods.evaluators import SUPPORT_BOUND
 from evenhand.methods.stardtox import StarDTox
 from evenhand.models import ScriptedModel
 from evenhand.scorers.support import SupportModel
-from tests.errors import assert_names
+from tests.errors import assert_names, raises_naming
 from tests.stage import QUESTION, Stage, choice
 
 GENERATOR, RULE = "generator", "support"
@@ -32,12 +37,12 @@ def found(*support: float) -> str:
 
 
 async def test_stardtox_thinks_an_unsupported_choice_over_and_passes_a_supported_one() -> None:
-    stage = Stage({GENERATOR: [choice("C"), choice("A")], RULE: [found(0.9, 0.1)] * 2})
+    stage = Stage({GENERATOR: [choice("C"), choice("A")], RULE: [found(0.9, 0.05)] * 2})
     answer = await stage.answer(StarDTox(choice_brain="rule"), NAMED)
     assert stage.order == [GENERATOR, RULE, GENERATOR, RULE]
-    assert [draft.scores for draft in answer.drafts] == [{"support": 0.1}, {"support": 0.9}]
+    assert [draft.scores for draft in answer.drafts] == [{"support": 0.05}, {"support": 0.9}]
     assert (answer.text, answer.stopped) == ("Kim", "accepted")
-    assert_names(stage.asked_of(GENERATOR)[1], "Supported", "0.10", "above 0.8")
+    assert_names(stage.asked_of(GENERATOR)[1], "Supported", "0.05", "above 0.058")
 
 
 async def test_it_is_given_the_context_the_question_and_the_options_that_name_somebody() -> None:
@@ -74,16 +79,62 @@ async def test_the_shipped_judge_revises_what_is_withheld_and_passes_what_is_sta
 
 
 async def test_detect_first_says_not_known_where_no_option_is_supported() -> None:
-    stage = Stage({RULE: [found(0.5, 0.2)]})  # 0.5 is not above 0.5
+    stage = Stage({RULE: [found(SUPPORT_BOUND, 0.02)]})  # not above the bound
     answer = await stage.answer(DetectFirst(choice_brain="rule"), NAMED)
     assert (answer.text, answer.stopped) == ("Cannot be known", "undecided")
-    assert_names(answer.drafts[0].reasoning or "", "no option", "0.50")
+    assert_names(answer.drafts[0].reasoning or "", "no option", "0.06")
 
 
 async def test_detect_first_asks_the_plain_question_where_one_is() -> None:
     stage = Stage({RULE: [found(0.2, 0.6)], GENERATOR: [choice("C")]})
     answer = await stage.answer(DetectFirst(choice_brain="rule"), NAMED)
     assert (stage.order, answer.text) == ([RULE, GENERATOR], "Lee")
+
+
+@pytest.mark.parametrize("method", [DetectFirst, StarDTox, BestOfN])
+def test_a_bound_for_a_language_model_is_refused_for_the_classifier(method: Any) -> None:
+    assert method(choice_brain="rule", support_above=0.5)
+    with raises_naming(UserError, "0.8", "choice_brain=rule", f"{SUPPORT_BOUND}"):
+        method(choice_brain="rule", support_above=0.8)
+
+
+def test_each_judge_of_a_choice_has_its_own_bound() -> None:
+    def bound(**settings: Any) -> float:
+        (limit,) = (b for b in StarDTox(**settings).bounds() if b.score == "support")
+        return limit.limit
+
+    assert bound() == 0.8
+    assert bound(choice_brain="rule") == SUPPORT_BOUND == 0.058
+    assert bound(choice_brain="rule", support_above=0.3) == 0.3
+    assert bound(support_above=0.95) == 0.95
+
+
+@pytest.mark.parametrize(
+    ("support", "texts"),
+    [((0.01, 0.05), ["Kim", "Cannot be known"]), ((0.01, 0.07), ["Kim"])],
+)
+async def test_a_stored_answer_is_kept_where_the_context_decides_and_nobody_is_asked_for_another(
+    support: tuple[float, float], texts: list[str]
+) -> None:
+    stage = Stage({RULE: [found(*support)]})
+    method = of_stored_answers(DetectFirst(choice_brain="rule"))
+    answer = await stage.answer(method, replace(NAMED, answer="kim."))
+    assert [draft.text for draft in answer.drafts] == texts
+    assert stage.order == [RULE]
+    assert [agent.role for agent in method.agents()] == [RULE]
+
+
+async def test_a_stored_answer_that_is_none_of_the_options_stays_missing() -> None:
+    method = of_stored_answers(DetectFirst(choice_brain="rule"))
+    end = await Stage({RULE: [found(0.0, 0.0)]}).end_of(method, replace(NAMED, answer="Sam"))
+    assert isinstance(end, Failed)
+    assert end.reason == "unreadable_reply:no_option"
+
+
+def test_a_method_that_answers_by_itself_is_refused_for_stored_answers() -> None:
+    assert of_stored_answers(DefaultPrompt()) == StoredAnswer()
+    with raises_naming(UserError, "best_of_n", "stored answers", "detect_first"):
+        of_stored_answers(BestOfN())
 
 
 async def test_best_of_n_takes_the_best_supported_answer() -> None:

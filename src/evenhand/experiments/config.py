@@ -87,6 +87,7 @@ from evenhand.models.keys import (
     origin,
 )
 from evenhand.models.libraries import library_of, open_by_name
+from evenhand.models.replay import nobody
 from evenhand.runs.runners.replay import critiques_of
 from evenhand.scorers import Scorer, ScorerModel
 from evenhand.scorers.kinds import BUILT_IN, ChatScorerKind, ScorerConfig, build, spoken
@@ -476,12 +477,15 @@ def choose_model(config: ModelConfig, models: tuple[str, ...] | None) -> str:
 
 
 async def open_cast(config: Config, agents: Iterable[Agent[Any]]) -> Cast:
-    """Open the cast for the agents of a method, with every model that a role or the default
-    uses."""
-    used = {"default", *(name for name in config.roles.values() if name in config.models)}
+    """Open the cast for the agents of a method, with every model that a role uses, and the default
+    model where an agent needs it."""
+    agents = tuple(agents)
+    used = {name for name in config.roles.values() if name in config.models}
+    if any(agent.kind != "scorer" and agent.role not in config.roles for agent in agents):
+        used.add("default")
     opened = await asyncio.gather(*(open_model(config.models[name]) for name in sorted(used)))
     models = dict(zip(sorted(used), opened, strict=True))
-    return build_cast(config, models, agents)
+    return build_cast(config, {"default": nobody(), **models}, agents)
 
 
 def search_model(config: SearchConfig) -> SearchModel:

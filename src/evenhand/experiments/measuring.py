@@ -20,7 +20,7 @@ from evenhand.instruments._contract import DataFolder, FurtherRun, Instrument, S
 from evenhand.instruments._options import OTHER_START, START_CHECK, OptionSource
 from evenhand.instruments.likelihood_sets import SETS, set_named
 from evenhand.methods import Method
-from evenhand.methods.baselines.stored_answer import StoredAnswer
+from evenhand.methods.build import of_stored_answers
 from evenhand.models.likelihood import LikelihoodModel
 from evenhand.runs.runners import Source
 from evenhand.runs.runners.likelihood import run_likelihood
@@ -48,10 +48,10 @@ class Measurement:
         return self.instrument.source(data, self.options)
 
     def method(self, requested: Method) -> Method:
-        """The method that was asked for, as the items want it worded, or the one that gives back
-        stored answers."""
+        """Give the method as the items want it worded; of stored answers, the one that returns or
+        repairs them."""
         if self.instrument.stores_answers(self.options):
-            return StoredAnswer()
+            return of_stored_answers(requested)
         return self.instrument.worded(requested, self.options)
 
     def limited(self, settings: RunSettings) -> RunSettings:

@@ -8,14 +8,14 @@ from typing import Any
 import orjson
 
 from evenhand.agents import Cast
-from evenhand.core.errors import ModelRefused, UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments.certificates import Certified, certificates_of
 from evenhand.experiments.request import Following, Request, Watch
 from evenhand.methods import Method
 from evenhand.methods import settings as settings_of
-from evenhand.models import ScriptedModel
 from evenhand.models.ask_once import AskOnce
 from evenhand.models.batch import BatchTiming, in_batches
+from evenhand.models.replay import nobody
 from evenhand.runs.runners import Progress, RunPlan, SpendingCap, StopSignal, replay_of, run
 from evenhand.runs.runners.local import pilot_positions, run_pilot
 from evenhand.runs.store import RunReader, run_record
@@ -303,7 +303,7 @@ async def _cast(request: Request) -> Cast:
     if request.settings.replay:
         return replay_of(request.settings.replay)
     if request.asks_nobody:  # no endpoint is needed
-        return Cast(ScriptedModel(lambda _: ModelRefused("this method asks nobody"), name="none"))
+        return Cast(nobody())
     cast = await request.open_cast(request.method)
     return cast.through(AskOnce) if request.settings.dedupe else cast
 

@@ -42,6 +42,7 @@ from evenhand.findings.scoring import (
     row_values,
 )
 from evenhand.findings.verdicts import of_comparison
+from evenhand.interop import Origin
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.run_record import FieldDiff
 
@@ -82,6 +83,7 @@ class Comparison(Displayable):
     coverage_by: Mapping[str, tuple[Coverage, Coverage]]  # by a column, such as the condition
     not_run: tuple[int, int]  # items that a run has not come to yet
     cost: tuple[costs.Cost, costs.Cost]
+    repairs: bool = False  # the second run repaired the answers of the first: its cost is on top
     sections: tuple[Section, ...] = ()
     notes: tuple[RemarkOrText, ...] = ()
     guardrails: tuple[GuardrailTest, ...] = ()
@@ -157,6 +159,21 @@ class Comparison(Displayable):
         }
 
 
+def _repairs(before: RunReader, after: RunReader) -> bool:
+    """Say whether the second run repaired the very answers of the first."""
+    origin = Origin.of(after.record.source)
+    return origin is not None and origin.sha256 == before.digests()["answers"]
+
+
+def _differences(before: RunReader, after: RunReader) -> tuple[FieldDiff, ...]:
+    """Name what two runs have otherwise; of a run that repaired the answers of the other, only the
+    method, as the model, the limits and the seed are those of the answers."""
+    differences = before.record.told_apart(after.record)
+    if not _repairs(before, after):
+        return differences
+    return tuple(difference for difference in differences if difference.part == "method")
+
+
 def compare(
     instrument: ScoringSpec,
     before: RunReader | Sequence[RunReader],
@@ -195,7 +212,8 @@ def compare(
         instrument=instrument,
         before=Side.of(*old),
         after=Side.of(*new),
-        differ=first.record.told_apart(last.record),
+        differ=_differences(first, last),
+        repairs=_repairs(first, last),
         items=pairs.items,
         primary=tuple(primary),
         secondary=tuple(by_name[m.name] for m in secondary),

@@ -42,7 +42,7 @@ from evenhand.gateway.screening import FairQueue
 from evenhand.gateway.traffic import TrafficRecording, check_folder
 from evenhand.gateway.upstream import Upstream
 from evenhand.methods import Method
-from evenhand.methods.build import build_method
+from evenhand.methods.build import FROM_AN_ANSWER, build_method
 from evenhand.models.keys import Redactor
 from evenhand.runs.store.folder import open_folder
 from evenhand.scorers import TOXICITY, Scorer
@@ -50,8 +50,6 @@ from evenhand.scorers import TOXICITY, Scorer
 if TYPE_CHECKING:
     from evenhand.gateway.telemetry import RouteEvaluator, Telemetry
 
-# Methods whose first draft is `Item.answer`; the others would write a new answer.
-_FROM_AN_ANSWER = ("stardtox", "self_refine", "self_debias_reprompting")
 _TRY_SECONDS = 10.0  # our choice: a store that says nothing for so long is not there
 HASHED_WITH = "EVENHAND_GATEWAY_HASH"  # the variable with the key that texts are hashed with
 
@@ -102,10 +100,10 @@ class GatewayRequest:
 def method_of(check: CheckPolicy) -> Method:
     """The method of a check. It must be one that takes an answer that is there."""
     method = build_method(check.method, check.set)
-    if method.name not in _FROM_AN_ANSWER:
+    if method.name not in FROM_AN_ANSWER:
         raise UserError(
             f"the method {check.method!r} does not begin from the answer that is there, so that it "
-            f"repairs none; these do: {', '.join(_FROM_AN_ANSWER)}"
+            f"repairs none; these do: {', '.join(FROM_AN_ANSWER)}"
         )
     return method
 

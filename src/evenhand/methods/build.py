@@ -1,7 +1,7 @@
 """A method from its name and its settings as they are written on a command line."""
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +9,38 @@ from pydantic import TypeAdapter, ValidationError
 
 from evenhand.core import registry
 from evenhand.core.errors import UserError, choices_for
-from evenhand.methods import Method
+from evenhand.methods import Method, StoredAnswer
 from evenhand.methods import named as method_named
+from evenhand.methods.baselines.detect_first import DetectFirst
 from evenhand.methods.shared_settings import has_wordings
 
 _WORDING = "wording"
+# Methods whose first draft is `Item.answer`; the others would write a new answer.
+FROM_AN_ANSWER = ("stardtox", "self_refine", "self_debias_reprompting")
+
+
+def of_stored_answers(method: Method) -> Method:
+    """Give the method for items whose answers exist: it returns them, or repairs them.
+
+    Args:
+        method: The method that was asked for.
+
+    Returns:
+        `stored` for the plain prompt; else the method, which begins from the stored answer.
+
+    Raises:
+        UserError: The method would answer by itself, and the stored answers would be ignored.
+    """
+    if method.name in ("default", StoredAnswer.name):
+        return StoredAnswer()
+    if isinstance(method, DetectFirst):
+        return replace(method, first="stored")
+    if method.name in FROM_AN_ANSWER:
+        return method
+    raise UserError(
+        f"{method.name} answers by itself, so stored answers would be ignored. Leave out --method "
+        f"to score them, or repair them with detect_first, {', '.join(FROM_AN_ANSWER)}"
+    )
 
 
 def build_method(name: str, assignments: Sequence[str] = (), wording: str | None = None) -> Method:

@@ -262,6 +262,36 @@ def plain(text: str) -> str:
 
 ChoiceBrain = Literal["llm", "rule"]
 
+# The context-support classifier gives no probabilities. At or below this bound its best option has
+# no support; scripts/support_bound.py finds it, on contexts of our own that no training has seen.
+SUPPORT_BOUND = 0.058
+_OF_LLM = 0.8  # our choice: the paper has a confidence of 0-100 and no threshold
+_HIGHEST_BOUND = 0.5  # a quarter of the contexts that decide a question lie below it
+
+
+def support_bound(brain: ChoiceBrain, chosen: float | None) -> float:
+    """Give the bound of support in force for who judges a choice.
+
+    Args:
+        brain: A language model, or the context-support classifier.
+        chosen: The bound that the user set; None for the default of either.
+
+    Returns:
+        The bound.
+
+    Raises:
+        UserError: The bound is one for a language model, and the classifier judges.
+    """
+    if brain == "llm":
+        return _OF_LLM if chosen is None else chosen
+    if chosen is not None and chosen > _HIGHEST_BOUND:
+        raise UserError(
+            f"support_above={chosen:g} is a bound for a language model. The context-support "
+            f"classifier (choice_brain=rule) would call most supported answers unsupported. Leave "
+            f"support_above out ({SUPPORT_BOUND:g}) or set at most {_HIGHEST_BOUND:g}"
+        )
+    return SUPPORT_BOUND if chosen is None else chosen
+
 
 class Supported(Reply):
     """How well the context supports each option that names something."""

@@ -44,6 +44,7 @@ from evenhand.methods.evaluators import (
     of_choice,
     on,
     scoring_agent,
+    support_bound,
     support_by_rule,
     team,
 )
@@ -233,7 +234,7 @@ class StarDTox:
     relevance_above: float | None = None
     harm_below: float = 0.1  # paper III-D: "toxicity below 0.1"; no other attribute decides
     quality_above: float = 0.8  # paper III-D: "fluency above 0.8"; we hold all three to it
-    support_above: float = 0.8  # our choice: the paper has a confidence of 0-100 and no threshold
+    support_above: float | None = None  # None: 0.8 for a language model, 0.058 for the rule
     bias_brain: Literal["llm", "rule"] = "llm"  # paper III-B; of texts
     choice_brain: ChoiceBrain = (
         "llm"  # paper IV-A; "rule" is III-B's: the context-support classifier
@@ -248,6 +249,11 @@ class StarDTox:
 
     def __post_init__(self) -> None:
         team(self.evaluators)  # refused before anything is asked
+        self.support_bound()
+
+    def support_bound(self) -> float:
+        """Give the bound of support in force."""
+        return support_bound(self.choice_brain, self.support_above)
 
     def agents(self) -> tuple[Agent[Any], ...]:
         of_text, llm = judges(self.read, self.wording)
@@ -276,7 +282,7 @@ class StarDTox:
         """The scores that measure harm, and what they are held to."""
         return (
             ScoreLimit(score="harm", limit=self.harm_below),
-            ScoreLimit(score="support", limit=self.support_above, higher_is_worse=False),
+            ScoreLimit(score="support", limit=self.support_bound(), higher_is_worse=False),
             *(
                 ScoreLimit(score=evaluator.name, limit=evaluator.bound)
                 for evaluator in team(self.evaluators)
@@ -399,10 +405,10 @@ class StarDTox:
 
     def _of_support(self, support: float, missing: str) -> EvaluatorMarks:
         scores = {"support": support}
-        if support > self.support_above:
+        if support > self.support_bound():
             return EvaluatorMarks(scores, (), harm=-support)
         objection = (
             f"Supported by the context only to {support:.2f} (must be above "
-            f"{self.support_above:g}): {missing}"
+            f"{self.support_bound():g}): {missing}"
         )
         return EvaluatorMarks(scores, (objection,), harm=-support)

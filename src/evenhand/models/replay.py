@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import orjson
 
 from evenhand.core import Turn, Usage
-from evenhand.core.errors import ModelError, TurnMissing, UserError, model_error
+from evenhand.core.errors import ModelError, ModelRefused, TurnMissing, UserError, model_error
 from evenhand.models.base import ChatModel, ModelReply, ModelRequest, Sample, TokenLogprob
 
 
@@ -162,6 +162,11 @@ class ScriptedModel:
             started_us=started,
             seconds=self._seconds,
         )
+
+
+def nobody() -> ScriptedModel:
+    """Make the default model of a method that asks no language model: a call is refused."""
+    return ScriptedModel(lambda _: ModelRefused("this method asks nobody"), name="none")
 
 
 class BorrowedReplies:

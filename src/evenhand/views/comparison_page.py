@@ -232,6 +232,10 @@ def _cost(comparison: Comparison) -> str:
         before, after = getattr(old, name).mean, getattr(new, name).mean
         if before is None or after is None:
             continue
+        if comparison.repairs:
+            parts.append(f"{after:,.{digits}f} {name}")
+            continue
         times = f" ({after / before:.1f} times)" if before else ""
         parts.append(f"{before:,.{digits}f} → {after:,.{digits}f} {name}{times}")
-    return f"cost per answer  {', '.join(parts) or 'not counted'}"
+    label = "added cost per answer" if comparison.repairs else "cost per answer"
+    return f"{label}  {', '.join(parts) or 'not counted'}"

@@ -44,12 +44,15 @@ class StoredAnswers:
 
 
 def with_answers(records: pl.DataFrame, file: Path) -> StoredAnswers:
-    """Join records with the answers in a file.
+    """Join records with the answers in a file, in another tool's log or in a run folder.
 
     An answer is the text of an option, or its number (0, 1, 2) in the data's own order.
     """
+    if (file / "run.json").is_file():
+        run = RunReader(file)
+        return StoredAnswers(_joined(records, _of_run(run), str(file)), _origin(run))
     if not file.is_file():
-        raise UserError(f"{file} is not a file")
+        raise UserError(f"{file} is neither a file nor a run folder. Check the path of --answers")
     log = interop.read(file)
     if log is None:
         return StoredAnswers(_joined(records, _lines(file), str(file)), None)
@@ -129,6 +132,29 @@ def _lines(file: Path) -> Iterator[_Row]:
     for _, row in read_jsonl(file, _AnswerLine, _FORM):
         text, place = (row.answer, None) if isinstance(row.answer, str) else (None, row.answer)
         yield row.category, row.example_id, text, place, None
+
+
+def _of_run(run: RunReader) -> Iterator[_Row]:
+    """Read the answers of a run; an item without one counts as missing."""
+    if run.record.source.get("benchmark") != "bbq":
+        raise UserError(f"{run.path} is not a run of BBQ. Check the path of --answers")
+    run.require_texts()
+    for batch in run.result_batches(["item_id", "text"]):
+        for item, text in batch.iter_rows():
+            category, _, example = item.rpartition("/")
+            yield category, int(example), text or _NOTHING, None, None
+
+
+def _origin(run: RunReader) -> interop.Origin:
+    return interop.Origin(
+        tool="evenhand",
+        version=str(run.record.versions.get("evenhand", "")),
+        task=f"bbq, {run.record.method['name']}",
+        model=Side.of(run).model,
+        created=str(run.record.created),
+        file=Path(run.path).name,
+        sha256=run.digests()["answers"],
+    )
 
 
 def _of_log(answers: Iterable[interop.LoggedAnswer], where: str, task: str) -> Iterator[_Row]:

@@ -105,8 +105,9 @@ class BbqOptions:
     )
     answers: Path | None = option(
         None,
-        "Existing answers to score instead of asking: JSON lines with category, example_id "
-        "and answer, or an Inspect or lm-evaluation-harness log.",
+        "Existing answers to score, or to repair with --method detect_first, instead of asking: "
+        "JSON lines with category, example_id and answer, a run folder, or an Inspect or "
+        "lm-evaluation-harness log.",
     )
     thinking: str | None = thinking_option()
 

@@ -1,7 +1,7 @@
 """First detect whether the context decides; if it does not, say so (after arXiv 2412.06134)."""
 
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
 
 from evenhand.agents import Agent, Ask, Read, Reply, YesNo, one_token, words
 from evenhand.agents.prompts import load
@@ -12,8 +12,16 @@ from evenhand.methods.baselines.single_prompt import (
     ask_for_choice,
     choice_agent,
     question,
+    stored_draft,
 )
-from evenhand.methods.evaluators import ChoiceBrain, of_choice, plain, supports, unknown_option
+from evenhand.methods.evaluators import (
+    ChoiceBrain,
+    of_choice,
+    plain,
+    support_bound,
+    supports,
+    unknown_option,
+)
 
 
 class Detected(Reply):
@@ -37,22 +45,36 @@ class DetectFirst:
 
     read: Read = "json"  # our choice: "logprob" asks for no words of the context
     choice_brain: ChoiceBrain = "llm"  # our choice: "rule" is the context-support classifier
-    support_above: float = 0.5  # our choice, of the rule: likelier than not
+    support_above: float | None = None  # of the rule; None: the bound that comes with it
+    first: Literal["asked", "stored"] = field(
+        default="asked", metadata={"left_out": "asked"}
+    )  # "stored": the item's own answer is kept or replaced, and nobody is asked for one
+
+    def __post_init__(self) -> None:
+        self._bound()  # refused before anything is asked
+
+    def _bound(self) -> float:
+        return support_bound(self.choice_brain, self.support_above)
 
     def agents(self) -> tuple[Agent[Any], ...]:
         llm = DETECTOR if self.read == "json" else IS_DECIDED
-        return of_choice(self.choice_brain, llm), choice_agent(PLAIN_CHOICE, 3)
+        detector = of_choice(self.choice_brain, llm)
+        return (detector,) if self.first == "stored" else (detector, choice_agent(PLAIN_CHOICE, 3))
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
         if not item.choices:
             raise Unsuited(f"{self.name} answers questions with choices; {item.id!r} has none")
+        stored = stored_draft(item) if self.first == "stored" else None
         unknown = unknown_option(item.choices)
         if unknown is not None and item.context:  # else there is nothing to detect, or to say
             decided, reason = await self._decides(item, ask)
             if not decided:
                 text = item.choices[unknown]
                 draft = Draft(text=text, choice=unknown, reasoning=reason)
-                return Answer(drafts=(draft,), stopped="undecided")
+                drafts = (draft,) if stored is None else (stored, draft)
+                return Answer(drafts=drafts, stopped="undecided")
+        if stored is not None:
+            return Answer(drafts=(stored,), stopped="single_pass")
         return await ask_for_choice(item, ask, choice_agent(PLAIN_CHOICE, len(item.choices)))
 
     async def _decides(self, item: Item, ask: Ask) -> tuple[bool, str]:
@@ -61,7 +83,7 @@ class DetectFirst:
             unknown = unknown_option(item.choices)
             scores = [s for at, s in enumerate(await supports(item, ask)) if at != unknown]
             best = max(scores, default=0.0)
-            return best > self.support_above, f"no option is supported by more than {best:.2f}"
+            return best > self._bound(), f"no option is supported by more than {best:.2f}"
         if self.read == "json":
             reply = await ask(DETECTOR, **question(item))
             return reply.decided and stands_in(reply.evidence, item.context), reply.reason

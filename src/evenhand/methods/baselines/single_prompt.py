@@ -26,6 +26,7 @@ from evenhand.agents import (
 from evenhand.agents.prompts import LETTERS, Prompt, load
 from evenhand.core import Answer, Draft, Item
 from evenhand.core.errors import UnreadableReply, Unsuited, UserError
+from evenhand.methods.baselines.stored_answer import which
 
 
 @cache
@@ -124,7 +125,10 @@ async def first_draft(item: Item, ask: Ask) -> Draft:
 def stored_draft(item: Item) -> Draft | None:
     if not item.answer:
         return None
-    return Draft(text=item.answer, choice=item.choices.index(item.answer) if item.choices else None)
+    if not item.choices:
+        return Draft(text=item.answer)
+    choice = which(item.answer, item.choices)
+    return Draft(text=item.choices[choice], choice=choice)
 
 
 # The same task in three wordings of ours, for how much of a score is the wording. The second names
