@@ -48,11 +48,11 @@ class ReproduceOptions(OptionalRunOptions, total=False):
 
     out: str | Path
     model: Model | Mapping[str, Model] | None
-    trained: Mapping[str, Model]
+    trained: Mapping[str, Model] | None
     size: Size
     wording: Wording
     only: Sequence[str] | None
-    sample: Mapping[str, str | int]
+    sample: Mapping[str, str | int] | None
     show: bool
     scorers: Mapping[str, Scorer] | None
     data: str | Path | None
@@ -210,7 +210,7 @@ async def _reproduced(
         only=options.get("only"),
         show=options.get("show", False),
         wording=options.get("wording", "ours"),
-        sample={name: str(value) for name, value in options.get("sample", {}).items()},
+        sample={name: str(value) for name, value in (options.get("sample") or {}).items()},
     )
     plan = await asyncio.to_thread(planned, arguments)
     result = await run_jobs(arguments, plan, options.get("watch") or Watch())
@@ -228,7 +228,7 @@ class _GivenModels:
             models = given
         elif given is not None:
             models = {_name_of(given): given}
-        weights = options.get("trained", {})
+        weights = options.get("trained") or {}
         if weights and len(models) > 1:
             raise UserError("trained weights are of one model: call it for each model by itself")
         self.named = tuple(models)
