@@ -61,6 +61,7 @@ class AuditCheck:
     n: int = 0  # what it counts: bases, judgements, pairs
     clusters: int = 0
     undefined: str | None = None
+    of_tests: bool = False  # low and high invert the tests that decide, at their own levels
     details: Mapping[str, Cell] = field(default_factory=dict)  # further numbers, by name
 
     @property
@@ -105,6 +106,7 @@ class Decided(Estimate):
     says: str = ""
     details: Mapping[str, Cell] = field(default_factory=dict)  # further numbers, by name
     unit: str = ""
+    of_tests: bool = False  # low and high invert these tests, at their own levels
 
 
 class HasState(Protocol):
@@ -195,6 +197,7 @@ def check_of(measure: Measure, estimate: Estimate, outcome: Outcome | None = Non
         n=estimate.n,
         clusters=estimate.clusters,
         undefined=estimate.undefined,
+        of_tests=decided is not None and decided.of_tests,
     )
 
 

@@ -24,6 +24,10 @@ STATES: dict[str, tuple[str, Tone]] = {
 }
 _WORST_FIRST = tuple(STATES)
 _OPTIONAL = "* may be inconclusive or not measured, but must not fail"
+_OF_TESTS = (
+    "† ends of the tests that decide: next to 0 by sign flips, at the level that all checks share "
+    "(Holm over labels); the others by Gaffke's bound, one-sided 95%"
+)
 _TINY = 0.0005  # three digits would show it as 0
 
 
@@ -84,6 +88,8 @@ def checks(audit: Audit) -> list[Block]:
     tones = tuple(STATES[check.state][1] for check in ordered)
     grid = Grid(("check", "", "value", "95% CI", "required", "n"), rows, tones)
     note: list[Block] = [Line(_OPTIONAL, "dim")] if optional else []
+    if any(check.of_tests for check in ordered):
+        note.append(Line(_OF_TESTS, "dim"))
     says = [(check, _of_check(audit, check)) for check in ordered]
     explained = (_said(check, text) for check, text in says if text and text not in audit.says)
     return [grid, *note, GAP, *explained]
@@ -94,7 +100,7 @@ def _row(check: AuditCheck, *, starred: bool) -> tuple[str, ...]:
         f"{check.title} *" if starred else check.title,
         STATES[check.state][0],
         _value(check),
-        _interval(check),
+        f"{_interval(check)} †" if check.of_tests else _interval(check),
         check.bar or ("" if check.margin is None else f"within ±{check.margin:g}"),
         f"{check.n:,}" if check.n else "",
     )
