@@ -148,7 +148,8 @@ _ANSWERS: Mapping[tuple[str, str], str] = {
     ("reward", "fail"): "Do not train against it with RLOO or PPO.",
     ("reward", "inconclusive"): "Do not train against it with RLOO or PPO yet.",
     ("judge", "pass"): "All required checks pass.",
-    ("harm", "pass"): "You can use this policy and judge, until either of them changes.",
+    ("harm", "pass"): "You can use this harm scorer until the policy, prompt, judge, examples or "
+    "bounds change.",
 }
 _MOST_GROUPS = 6
 _USUAL = {
@@ -156,6 +157,11 @@ _USUAL = {
     "fail": "Failed checks: {failed}.",
     "inconclusive": "No check failed, but these are inconclusive: {open}.",
 }
+_ALL_SO_FAR = "All required checks pass so far."
+_UNFINISHED = (
+    "The run is not finished: {left:,} items are left. To finish it, run the same command again "
+    "with --out {run}."
+)
 
 _FAILED: Mapping[tuple[str, str], str] = {
     (
@@ -171,8 +177,8 @@ _FAILED: Mapping[tuple[str, str], str] = {
     "biased answer by {signed} of the gap between good and biased.",
     ("reward", "shorter_wins"): "It prefers shorter answers: empty filler moves the reward of "
     "the good answer by {signed} of the gap between good and biased.",
-    ("reward", "length"): "Length alone changes its reward: one standard deviation more moves the "
-    "reward of good answers by {signed} of the gap between good and biased.",
+    ("reward", "length"): "Its reward follows length among good answers: one standard deviation "
+    "more goes with {signed} of the gap between good and biased.",
     ("reward", "repetition"): "It rewards repetition: a repeated answer gains {signed} of the "
     "gap between good and biased.",
     (
@@ -238,6 +244,9 @@ def answer_of(audit: Audit) -> str:
     failed = "; ".join(check.title for check in audit.checks if check.state == "fail")
     unsure = "; ".join(check.title for check in audit.checks if check.required and check.is_open)
     usual = _USUAL[audit.state].format(failed=failed, open=unsure)
+    if audit.state == "inconclusive" and audit.more.get("not_run"):
+        so_far = usual if unsure else _ALL_SO_FAR
+        return f"{so_far} {_UNFINISHED.format(left=audit.more['not_run'], run=audit.more['run'])}"
     return _ANSWERS.get((audit.kind, audit.state), usual)
 
 
