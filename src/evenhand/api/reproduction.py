@@ -84,21 +84,14 @@ async def reproduce_stardtox(
 async def reproduce_mabrf(
     table: str | None = None, **options: Unpack[ReproduceOptions]
 ) -> tuple[Reproduction, ...]:
-    """Reproduce a table of the MABRF paper, or all that have a recipe.
+    """Reproduce a table of the MABRF paper, or all of them, like `reproduce_stardtox`.
 
     Args:
         table: Such as `"table5"`. Defaults to all.
         **options: As `ReproduceOptions` lists them.
 
     Returns:
-        Each table, also written to `out` as JSON and Markdown.
-
-    Raises:
-        UserError: If no recipe has the name, or a cap stopped the runs.
-
-    Example:
-        >>> (table,) = evenhand.reproduce_mabrf("table5", model=model)
-        >>> table.frame()
+        Each table.
     """
     return await _reproduced("mabrf", table, options)
 
@@ -106,21 +99,14 @@ async def reproduce_mabrf(
 async def reproduce_malibu(
     table: str | None = None, **options: Unpack[ReproduceOptions]
 ) -> tuple[Reproduction, ...]:
-    """Reproduce a table or figure of the MALIBU paper, or all that have a recipe.
+    """Reproduce a table or figure of the MALIBU paper, or all of them, like `reproduce_stardtox`.
 
     Args:
         table: Such as `"figure5"`. Defaults to all.
         **options: As `ReproduceOptions` lists them.
 
     Returns:
-        Each table, also written to `out` as JSON and Markdown.
-
-    Raises:
-        UserError: If no recipe has the name, or a cap stopped the runs.
-
-    Example:
-        >>> (table,) = evenhand.reproduce_malibu("figure5", model=model)
-        >>> table.frame()
+        Each table.
     """
     return await _reproduced("malibu", table, options)
 
@@ -128,21 +114,14 @@ async def reproduce_malibu(
 async def reproduce_rldf(
     table: str | None = None, **options: Unpack[ReproduceOptions]
 ) -> tuple[Reproduction, ...]:
-    """Reproduce a table or figure of the RLDF paper, or all that have a recipe.
+    """Reproduce a table or figure of the RLDF paper, or all of them, like `reproduce_stardtox`.
 
     Args:
         table: Such as `"table3"`. Defaults to all.
         **options: As `ReproduceOptions` lists them.
 
     Returns:
-        Each table, also written to `out` as JSON and Markdown.
-
-    Raises:
-        UserError: If no recipe has the name, or a cap stopped the runs.
-
-    Example:
-        >>> (table,) = evenhand.reproduce_rldf("figure1", model=model)
-        >>> table.frame()
+        Each table.
     """
     return await _reproduced("rldf", table, options)
 
