@@ -169,7 +169,8 @@ def _with_missing(estimate: Estimate, allowed: AuditBound) -> tuple[float, float
 
 
 def check_of(measure: Measure, estimate: Estimate, outcome: Outcome | None = None) -> AuditCheck:
-    """Hold the estimate of a measure to the bound of the measure.
+    """Hold the estimate of a measure to the bound of the measure. The interval of the check is the
+    one that decides: with what the missing answers could change.
 
     Args:
         measure: A measure with a bound.
@@ -182,6 +183,8 @@ def check_of(measure: Measure, estimate: Estimate, outcome: Outcome | None = Non
         outcome = decided.outcome if decided else outcome_of(estimate, measure.allowed)
     missing = outcome is Outcome.NOT_MEASURED
     says = decided.says if decided else ""
+    moved = _with_missing(estimate, measure.allowed) if estimate.bounds and not decided else None
+    low, high = moved or (estimate.low, estimate.high)
     return AuditCheck(
         name=measure.name,
         label=measure.label,
@@ -191,8 +194,8 @@ def check_of(measure: Measure, estimate: Estimate, outcome: Outcome | None = Non
         unit=decided.unit if decided else measure.unit,
         details=decided.details if decided else {},
         value=estimate.value,
-        low=estimate.low,
-        high=estimate.high,
+        low=low,
+        high=high,
         bar=_in_words(measure.allowed),
         n=estimate.n,
         clusters=estimate.clusters,

@@ -28,6 +28,11 @@ _OF_TESTS = (
     "† ends of the tests that decide: next to 0 by sign flips, at the level that all checks share "
     "(Holm over labels); the others by Gaffke's bound, one-sided 95%"
 )
+_ANY_VALUE = "The CIs allow for every value of the missing answers."
+_LOST = {
+    "judge": "Missing answers count at their worst in the ends that are compared with a margin.",
+    "scorer": "In the CIs a text without a score counts against the scorer.",
+}
 _TINY = 0.0005  # three digits would show it as 0
 
 
@@ -90,6 +95,8 @@ def checks(audit: Audit) -> list[Block]:
     note: list[Block] = [Line(_OPTIONAL, "dim")] if optional else []
     if any(check.of_tests for check in ordered):
         note.append(Line(_OF_TESTS, "dim"))
+    if audit.coverage is not None and audit.coverage.scored < audit.coverage.n:
+        note.append(Line(_LOST.get(audit.kind, _ANY_VALUE), "dim"))
     says = [(check, _of_check(audit, check)) for check in ordered]
     explained = (_said(check, text) for check, text in says if text and text not in audit.says)
     return [grid, *note, GAP, *explained]
@@ -208,8 +215,8 @@ _FAILED: Mapping[tuple[str, str], str] = {
 }
 
 _NOTES: Mapping[str, str] = {
-    "look": "This is check {} on these examples. Each further check needs a higher confidence, so "
-    "repeating a check does not help to pass.",
+    "look": "This is check {} on these examples. Each further check needs a higher confidence, "
+    "which the passing ends of the CIs have. So repeating a check does not help to pass.",
     "both_orders": "Every verdict uses both orders of yes and no. So the check that swaps them "
     "shows only whether the judge repeats its verdict.",
     "examples_used_up": "The policy was tuned on these examples many times. Label new examples.",
