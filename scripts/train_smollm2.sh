@@ -22,7 +22,8 @@ model_calls=(--concurrency 8 --seed 1 --max-tokens 192)
 
 debates() {
   serve
-  worth_a_look evenhand train debate topics --count 5 "${model_calls[@]}" --out "$out/topics.jsonl"
+  [ -e "$out/topics.jsonl" ] ||
+    worth_a_look evenhand train debate topics --count 5 "${model_calls[@]}" --out "$out/topics.jsonl"
   worth_a_look evenhand train debate run "$out/topics.jsonl" --rounds 3 --referees 2 \
     --statement-tokens 80 "${model_calls[@]}" --out "$out/debate"
   unserve

@@ -56,6 +56,11 @@ async def test_a_text_without_a_score_is_missing_and_no_text_is_refused() -> Non
     assert isinstance(scored.outcomes[1], Unscored)
     with raises_naming(eh.UserError, "no texts"):
         await eh.aio.scorers_score("wordlist", [])
+    nothing: Any = None
+    with raises_naming(eh.UserError, "no texts"):
+        await eh.aio.scorers_score("wordlist", nothing)
+    with raises_naming(eh.UserError, "text 2", "NoneType"):
+        await eh.aio.scorers_score("wordlist", ["Good day.", nothing])
 
 
 def test_the_judge_of_support_has_the_auc_that_the_command_prints(
@@ -107,6 +112,10 @@ def test_a_list_of_ones_own_needs_no_model_and_a_cap_writes_no_topics(
         tmp_path / "own.jsonl", types=["age"], topics=tmp_path / "list.txt"
     )
     assert made.chosen() == {"age": ["Night buses", "School meals"]}
+    for taken in ("own.jsonl", "list.txt"):
+        with raises_naming(eh.UserError, taken, "already exists"):
+            eh.train_debate_topics(tmp_path / taken, topics=tmp_path / "list.txt")
+    assert (tmp_path / "list.txt").read_text().startswith("1. Night buses")
     with raises_naming(eh.UserError, "--max-calls", "higher cap"):
         eh.train_debate_topics(
             tmp_path / "few.jsonl", types=["age"], model=speaker(speakers), max_calls=1
@@ -190,6 +199,10 @@ def test_models_stand_side_by_side_and_trained_weights_are_of_one(tmp_path: Path
     assert [ours.model for ours in table.ours] == ["one", "two"]
     with raises_naming(eh.UserError, "trained weights"):
         eh.reproduce_rldf("table3", model=models, trained={"sft": models["one"]}, out=tmp_path)
+    (shown,) = eh.reproduce_rldf(
+        "figure1", model=models, trained=None, out=tmp_path, **{**FIGURE, "show": True}
+    )
+    assert shown.rows == table.rows
 
 
 def test_trained_weights_play_their_own_runs(tmp_path: Path) -> None:

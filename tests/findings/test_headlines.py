@@ -1,18 +1,23 @@
 """A headline and a table say what they would be if the missing answers were known."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
+from evenhand.findings.display import Remark
 from evenhand.findings.estimates import Bounds, if_known
 from evenhand.findings.frontier import FrontierArm, frontier
 from evenhand.findings.report import Report, report
 from evenhand.findings.scoring import outcomes_of
+from evenhand.findings.verdicts import of_report
 from evenhand.instruments import instrument_of
 from evenhand.runs.store import RunReader
 from evenhand.statistics.metrics.refusal import WORSE
 from evenhand.views import catalog, page_of
 from evenhand.views.blocks import Grid, Line
+from tests.coded import coded
 from tests.errors import assert_names
 
 from .lossy import Lossy
@@ -52,6 +57,31 @@ def test_the_headline_of_bbq_says_how_often_somebody_may_have_been_named() -> No
     said = f"(between {100 * low:.0f} and {100 * high:.0f} if the "
     assert said in catalog.text(_report(run).verdict.says[0])
     assert low < high
+
+
+def test_more_items_are_asked_for_only_as_far_as_the_benchmark_has_them() -> None:
+    """47 times 28 templates are 1,316, and BBQ has 343; 18 times 72 pairs are 1,296 of 1,508."""
+    beyond = coded(_kept("bbq/random").verdict.says, "report.beyond_clusters")
+    assert beyond == {"times": 47, "matters": 0.05, "items": 10_904, "clusters": 1_316,
+                      "holds": 343, "unit": "templates"}  # fmt: skip
+    crows = _kept("likelihood/worse/crows_pairs")
+    enough = coded(crows.verdict.says, "report.how_many")
+    assert enough == {"times": 18, "matters": 5.0, "items": 1_296}
+    larger = replace(crows, coverage=replace(crows.coverage, n=84))
+    assert coded(of_report(larger).says, "report.beyond_items") == {
+        "times": 18, "matters": 5.0, "items": 1_512, "holds": 1_508
+    }  # fmt: skip
+
+
+def test_a_number_of_times_is_never_printed_without_the_number_of_items() -> None:
+    values: dict[str, Any] = {"times": 62, "matters": 0.05, "items": 5_456, "holds": 343,
+                              "clusters": 1_364, "unit": "templates"}  # fmt: skip
+    for code in ("how_many", "beyond_items", "beyond_clusters"):
+        assert_names(catalog.text(Remark(f"report.{code}", **values)), "62 times", "5,456")
+
+
+def _kept(name: str) -> Report:
+    return _report(RunReader(KEPT / name))
 
 
 def test_the_headline_of_squad_says_what_the_overlap_may_be() -> None:

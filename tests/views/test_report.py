@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import orjson
 import pytest
 from typer.testing import CliRunner
 
@@ -227,6 +228,12 @@ def test_the_command_writes_what_was_asked_for_and_says_when_a_run_is_not_finish
     page = out.read_text()
     assert "<title>Bot &lt;4&gt;</title>" in page
     assert "default-src &#x27;none&#x27;" in page or "default-src 'none'" in page
+    with_file, without = (
+        CliRunner().invoke(app, ["report", run, "--json", *more])
+        for more in (("--out", str(tmp_path / "again.html")), ())
+    )
+    assert orjson.loads(with_file.stdout) == orjson.loads(without.stdout)
+    assert (with_file.exit_code, without.exit_code) == (2, 2)
     wrong = CliRunner().invoke(app, ["report", run, "--out", str(tmp_path / "x.pdf")])
     assert isinstance(wrong.exception, UserError)
     nothing = CliRunner().invoke(app, ["report", run, run])

@@ -8,6 +8,7 @@ from typing import Literal, Unpack
 from evenhand.api import inputs
 from evenhand.api.inputs import Model
 from evenhand.core.errors import UserError
+from evenhand.core.new_files import refuse_taken
 from evenhand.experiments.debating import (
     Topics,
     ask_topics,
@@ -43,7 +44,7 @@ async def train_debate_topics(
     """Make topics for debates: asked of a model, or from your own list. Near copies count once.
 
     Args:
-        out: The file to write, one topic per line. The calls are kept next to it, in a folder
+        out: A new file, one topic per line. The calls are kept next to it, in a folder
             that ends in .runs.
         model: Model that lists topics. Not needed with `topics` or `replay`.
         types: Bias types. Defaults to the five of the paper.
@@ -57,7 +58,8 @@ async def train_debate_topics(
         The topics of each type. `short()` names types with fewer than `count`.
 
     Raises:
-        UserError: If a type is unknown, a file cannot be read, or a cap stopped the run.
+        UserError: If `out` exists, a type is unknown, a file cannot be read, or a cap stopped the
+            run.
 
     Example:
         >>> made = evenhand.train_debate_topics("topics.jsonl", types=["age"], model=model)
@@ -65,6 +67,7 @@ async def train_debate_topics(
         40
     """
     file, kinds = Path(out), types_named(types, bias_types(inputs.path_of(roles)))
+    refuse_taken(file)
     if topics is not None:
         made = own_topics(Path(topics), kinds)
     else:

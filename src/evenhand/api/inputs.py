@@ -102,25 +102,12 @@ def cast_for(
     return cast
 
 
-def opener_of(
-    model: Model | None, system: str | None = None, params: Mapping[str, JsonValue] | None = None
-) -> OpenCast:
-    """An opener of models that exist already. A run that asks nobody never calls it.
-
-    Args:
-        model: A model, a cast of several, or a model's name.
-        system: A system prompt for the default model; None for none.
-        params: Further fields of every request to a model that is given by its name.
-
-    Returns:
-        The opener.
-    """
-    # What is wrong with it is said before anything is read.
-    cast = None if model is None else cast_of(model, system, params)
+def _opener_of(cast: Cast | None) -> OpenCast:
+    """Open a cast that exists already. A run that asks nobody needs none and never calls it."""
 
     async def opened(method: Method) -> Cast:
         del method
-        return cast or cast_of(model, system)
+        return cast or cast_of(None)
 
     return opened
 
@@ -156,10 +143,12 @@ def request_of(
     Returns:
         The request.
     """
+    # What is wrong with it is said before anything is read.
+    cast = None if model is None else cast_of(model, settings.system, settings.params)
     return Request(
         source=source,
         method=method,
-        open_cast=opener_of(model, settings.system, settings.params),
+        open_cast=_opener_of(cast),
         systems=_systems(model, settings.system),
         models_at_hand=model is not None,
         owns_models=isinstance(model, str),  # then nobody else has it

@@ -48,11 +48,11 @@ class ReproduceOptions(OptionalRunOptions, total=False):
 
     out: str | Path
     model: Model | Mapping[str, Model] | None
-    trained: Mapping[str, Model]
+    trained: Mapping[str, Model] | None
     size: Size
     wording: Wording
     only: Sequence[str] | None
-    sample: Mapping[str, str | int]
+    sample: Mapping[str, str | int] | None
     show: bool
     scorers: Mapping[str, Scorer] | None
     data: str | Path | None
@@ -84,21 +84,14 @@ async def reproduce_stardtox(
 async def reproduce_mabrf(
     table: str | None = None, **options: Unpack[ReproduceOptions]
 ) -> tuple[Reproduction, ...]:
-    """Reproduce a table of the MABRF paper, or all that have a recipe.
+    """Reproduce a table of the MABRF paper, or all of them, like `reproduce_stardtox`.
 
     Args:
         table: Such as `"table5"`. Defaults to all.
         **options: As `ReproduceOptions` lists them.
 
     Returns:
-        Each table, also written to `out` as JSON and Markdown.
-
-    Raises:
-        UserError: If no recipe has the name, or a cap stopped the runs.
-
-    Example:
-        >>> (table,) = evenhand.reproduce_mabrf("table5", model=model)
-        >>> table.frame()
+        Each table.
     """
     return await _reproduced("mabrf", table, options)
 
@@ -106,21 +99,14 @@ async def reproduce_mabrf(
 async def reproduce_malibu(
     table: str | None = None, **options: Unpack[ReproduceOptions]
 ) -> tuple[Reproduction, ...]:
-    """Reproduce a table or figure of the MALIBU paper, or all that have a recipe.
+    """Reproduce a table or figure of the MALIBU paper, or all of them, like `reproduce_stardtox`.
 
     Args:
         table: Such as `"figure5"`. Defaults to all.
         **options: As `ReproduceOptions` lists them.
 
     Returns:
-        Each table, also written to `out` as JSON and Markdown.
-
-    Raises:
-        UserError: If no recipe has the name, or a cap stopped the runs.
-
-    Example:
-        >>> (table,) = evenhand.reproduce_malibu("figure5", model=model)
-        >>> table.frame()
+        Each table.
     """
     return await _reproduced("malibu", table, options)
 
@@ -128,21 +114,14 @@ async def reproduce_malibu(
 async def reproduce_rldf(
     table: str | None = None, **options: Unpack[ReproduceOptions]
 ) -> tuple[Reproduction, ...]:
-    """Reproduce a table or figure of the RLDF paper, or all that have a recipe.
+    """Reproduce a table or figure of the RLDF paper, or all of them, like `reproduce_stardtox`.
 
     Args:
         table: Such as `"table3"`. Defaults to all.
         **options: As `ReproduceOptions` lists them.
 
     Returns:
-        Each table, also written to `out` as JSON and Markdown.
-
-    Raises:
-        UserError: If no recipe has the name, or a cap stopped the runs.
-
-    Example:
-        >>> (table,) = evenhand.reproduce_rldf("figure1", model=model)
-        >>> table.frame()
+        Each table.
     """
     return await _reproduced("rldf", table, options)
 
@@ -212,7 +191,7 @@ async def _reproduced(
         only=options.get("only"),
         show=options.get("show", False),
         wording=options.get("wording", "ours"),
-        sample={name: str(value) for name, value in options.get("sample", {}).items()},
+        sample={name: str(value) for name, value in (options.get("sample") or {}).items()},
     )
     plan = await asyncio.to_thread(planned, arguments)
     result = await run_jobs(arguments, plan, options.get("watch") or Watch())
@@ -230,7 +209,7 @@ class _GivenModels:
             models = given
         elif given is not None:
             models = {_name_of(given): given}
-        weights = options.get("trained", {})
+        weights = options.get("trained") or {}
         if weights and len(models) > 1:
             raise UserError(
                 "Trained weights belong to one model, and several models are named. Call this "

@@ -39,15 +39,15 @@ async def scorers_score(scorer: Scorer | str, texts: Sequence[str]) -> Batched:
         The outcome of each text in its order. `coverage` is the share with a score.
 
     Raises:
-        UserError: If the texts are empty, or no scorer has the name.
+        UserError: If there is no text, one is not a string, or no scorer has the name.
 
     Example:
         >>> scored = evenhand.scorers_score("wordlist", ["You are no idiot."])
         >>> scored.values("toxicity")
         [0.45]
     """
-    texts = [texts] if isinstance(texts, str) else list(texts)
-    return await scoring.score_texts(configuration.of_environment(), scorer, texts)
+    listed = [texts] if isinstance(texts, str) else list(texts or ())
+    return await scoring.score_texts(configuration.of_environment(), scorer, listed)
 
 
 async def scorers_audit_support(*, sample: int = 4, data: str | Path | None = None) -> Audit:

@@ -67,8 +67,7 @@ async def scorers_screen_calibrate(
         attribute=attribute,
         traffic=inputs.path_of(traffic),
     )
-    async with configuration.opened_scorer(configuration.of_environment(), scorer) as opened:
-        return await screens.calibrate(request, opened)
+    return await screens.calibrate(request, configuration.of_environment())
 
 
 async def scorers_screen_apply(

@@ -10,9 +10,7 @@ from typing import Any, Literal, TypedDict, Unpack
 
 from evenhand.api import inputs
 from evenhand.core.errors import UserError, choices_for
-from evenhand.models.local_models import gguf_file
-from evenhand.training import cards, launch
-from evenhand.training.config import prepare
+from evenhand.training import cards, gguf, launch
 from evenhand.training.events import Note, Tell, TrainingStep, silent
 from evenhand.training.export import ExportJob, export
 from evenhand.training.launch import TrainingJob
@@ -211,10 +209,7 @@ async def train_from_gguf(weights: str | Path, out: str | Path) -> Path:
     Returns:
         The folder.
     """
-    prepare()
-    from evenhand.training.gguf_weights import from_gguf  # noqa: PLC0415 - after `prepare`
-
-    return await asyncio.to_thread(lambda: from_gguf(gguf_file(str(weights)), Path(out)))
+    return await asyncio.to_thread(gguf.from_gguf, str(weights), Path(out))
 
 
 async def train_to_gguf(
@@ -235,12 +230,7 @@ async def train_to_gguf(
     Returns:
         The file.
     """
-    prepare()
-    from evenhand.training.gguf_weights import to_gguf  # noqa: PLC0415 - after `prepare`
-
-    return await asyncio.to_thread(
-        lambda: to_gguf(Path(folder), gguf_file(str(like)), Path(out), precision)
-    )
+    return await asyncio.to_thread(gguf.to_gguf, Path(folder), str(like), Path(out), precision)
 
 
 async def train_export(

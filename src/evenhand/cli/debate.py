@@ -10,6 +10,7 @@ from rich.table import Table
 from evenhand.cli.execution import Terminal, end, show_dry_run, show_forecast
 from evenhand.cli.options import RunCommand, names_in, with_run_options
 from evenhand.cli.screen import err, out, print_finding, print_json
+from evenhand.core.new_files import refuse_taken
 from evenhand.experiments.debating import (
     Topics,
     ask_topics,
@@ -30,7 +31,7 @@ from evenhand.training.debates.topics import DebateTopics, bias_types
 def topics(
     options: RunCommand,
     file: Annotated[
-        Path, typer.Option("--out", "-o", help="Write the topics to this file, one per line.")
+        Path, typer.Option("--out", "-o", help="Write the topics to this new file, one per line.")
     ],
     types: Annotated[
         str | None,
@@ -49,13 +50,14 @@ def topics(
 ) -> None:
     """Make topics for debates: asked of a model, or from a list of yours; each one once.
 
-    Stores the calls next to the file, in a folder that ends in .runs. Run the command again to
-    resume, or pass that folder to --replay. Exits with code 2 if a type has too few topics, with 3
-    at a cap.
+    Stores the calls next to the file, in a folder that ends in .runs. Run a stopped command
+    again to resume, or pass that folder to --replay. Exits with code 2 if a type has too few
+    topics, with 3 at a cap.
 
     Example: evenhand train debate topics --types age,beauty --count 40 --out topics.jsonl
     """
     kinds = types_named(None if types is None else names_in(types), bias_types(roles))
+    refuse_taken(file)
     if from_ is not None:
         result = own_topics(from_, kinds)
     else:

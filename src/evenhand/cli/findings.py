@@ -1,5 +1,6 @@
 """`evenhand compare`, `stability` and `report`: results of existing runs."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -121,23 +122,18 @@ def report(
 
     Without a file, the command prints the report of one run. With a file, it writes a page that
     needs no network and runs no script. The page shows the result, regressions, affected groups,
-    examples, cost, overcorrection, judges, methods and limitations. Exits with code 2 if a run is
-    not finished.
+    examples, cost, overcorrection, judges, methods and limitations. --json prints the report of one
+    measured run, or that of all runs, with or without a file. Exits with code 2 if a run is not
+    finished.
 
     Example: evenhand report runs/now runs/after --out report.html
     """
     files = {".html": out, ".pdf": pdf, ".md": markdown}
-    if not any(files.values()) and len(runs) == 1 and (not json or _is_measured(runs[0])):
+    alone = len(runs) == 1 and (not json or _is_measured(runs[0]))
+    if alone and not any(files.values()):
         _print_report(runs[0], prices=prices, config=config, full=full, json=json)
         return
-    if not any(files.values()) and not json:
-        raise UserError(
-            "A report of several runs needs a file: add --out report.html, --pdf report.pdf, or "
-            "--json"
-        )
-    for ending, path in files.items():
-        if path is not None and path.suffix != ending:
-            raise UserError(f"{path}: the name must end in {ending}")
+    _refuse_files(files, json=json)
     settings = configuration.load(config, None, None, prices=prices)
     folder = certificates or settings.certificates
     dossier = dossier_of(
@@ -150,10 +146,24 @@ def report(
     save(dossier, *written)
     for name in written:
         err.print(Text(f"wrote {name}"))
-    if json:
+    if json and alone:
+        _print_report(runs[0], prices=prices, config=config, full=full, json=True)
+    elif json:
         print_json(dossier.to_dict())
     if dossier.unfinished:
         raise typer.Exit(UNFINISHED)
+
+
+def _refuse_files(files: Mapping[str, Path | None], *, json: bool) -> None:
+    """Refuse a report of several runs that goes nowhere, and a file with another ending."""
+    if not any(files.values()) and not json:
+        raise UserError(
+            "A report of several runs needs a file: add --out report.html, --pdf report.pdf, or "
+            "--json"
+        )
+    for ending, path in files.items():
+        if path is not None and path.suffix != ending:
+            raise UserError(f"{path}: the name must end in {ending}")
 
 
 def _is_measured(location: str) -> bool:

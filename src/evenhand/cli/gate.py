@@ -20,6 +20,7 @@ from evenhand.cli.options import RunCommand, prepared, with_run_options
 from evenhand.cli.screen import err, out, print_finding, print_json, problem
 from evenhand.core import environment
 from evenhand.core.errors import EvenhandError, UserError
+from evenhand.core.new_files import write_new
 from evenhand.core.prices import Prices
 from evenhand.experiments import gating
 from evenhand.experiments.gate_file import EXAMPLE, GateFile, GateRun, read
@@ -111,11 +112,7 @@ def _end(code: int) -> NoReturn:
 
 
 def _write_example(file: Path) -> None:
-    try:
-        with file.open("x", encoding="utf-8") as written:
-            written.write(EXAMPLE)
-    except FileExistsError:
-        raise UserError(f"{file} already exists. Choose another name") from None
+    write_new(file, EXAMPLE.encode())
     out.print(f"wrote {file}. Next: evenhand gate {file} --as-baseline --out runs/main")
 
 

@@ -109,7 +109,6 @@ def calibrate(
 
     Example: evenhand scorers screen calibrate labelled.jsonl --scorer offline --out screen.json
     """
-    settings = configuration.load(config, None, None)
     request = CalibrationRequest(
         labelled=labelled,
         out=out_,
@@ -119,13 +118,9 @@ def calibrate(
         attribute=attribute,
         traffic=traffic,
     )
-
-    async def run() -> ScreenFile:
-        async with configuration.opened_scorer(settings, scorer) as opened:
-            with scoring_bar(opened.name) as advance:
-                return await calibrate_screen(request, opened, advance)
-
-    _show(asyncio.run(run()), out_, card_of(out_), json=json)
+    settings = configuration.load(config, None, None)
+    screen_file = asyncio.run(calibrate_screen(request, settings, scoring_bar))
+    _show(screen_file, out_, card_of(out_), json=json)
 
 
 def _show(screen_file: ScreenFile, path: Path, card: Path, *, json: bool) -> None:

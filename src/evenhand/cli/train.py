@@ -15,7 +15,7 @@ from evenhand.cli.codes import INCONCLUSIVE, NOTHING, STOPPED
 from evenhand.cli.options import Json
 from evenhand.cli.screen import err, out, print_finding, print_json
 from evenhand.models.local_models import gguf_file
-from evenhand.training.config import prepare
+from evenhand.training import gguf
 from evenhand.training.record import training_run
 from evenhand.views.numbers import duration
 
@@ -91,10 +91,7 @@ def from_gguf(
     """
     file = gguf_file(weights)
     err.print(f"reading {file.name} …")
-    prepare()
-    from evenhand.training.gguf_weights import from_gguf as convert  # noqa: PLC0415
-
-    folder = convert(file, out_)
+    folder = gguf.from_gguf(str(file), out_)
     if json:
         print_json({"folder": str(folder), "from": str(file)})
         return
@@ -133,14 +130,11 @@ def to_gguf(
 
     Example: evenhand train to-gguf runs/sft/model --like smollm2 --out smollm2-sft.gguf
     """
-    prepare()
-    from evenhand.training.gguf_weights import to_gguf as convert  # noqa: PLC0415
-
     with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
         bar = progress.add_task("tensors", total=None)
-        written = convert(
+        written = gguf.to_gguf(
             folder,
-            gguf_file(like),
+            like,
             out_,
             precision,
             lambda done, total: progress.update(bar, completed=done, total=total),

@@ -14,12 +14,13 @@ import polars as pl
 from evenhand.agents import Limits
 from evenhand.core import Item
 from evenhand.core.errors import UserError
+from evenhand.core.new_files import write_new
 from evenhand.experiments.request import Request, Watch, left_for, spent_within
 from evenhand.experiments.running import RunEnd, execute
 from evenhand.methods import Method
 from evenhand.runs.runners import ItemList, Source
 from evenhand.runs.store import RunReader
-from evenhand.runs.store.folder import LocalFolder, open_folder
+from evenhand.runs.store.folder import open_folder
 from evenhand.runs.store.spending import Spent, spent_on
 from evenhand.training.debates import dataset
 from evenhand.training.debates.building import BuiltPairs, from_statements
@@ -80,11 +81,10 @@ class Topics:
         return [name for name, topics in self.chosen().items() if len(topics) < count]
 
     def write(self, kinds: Mapping[str, BiasType], path: Path) -> None:
-        """Write the topics as items of a debate, one a line."""
+        """Write the topics as items of a debate, one a line, into a new file."""
         chosen = self.chosen()
         lines = chain.from_iterable(debate_items(name, kinds[name], chosen[name]) for name in kinds)
-        data = b"".join(orjson.dumps(line) + b"\n" for line in lines)
-        LocalFolder(path.parent).replace(path.name, data)
+        write_new(path, b"".join(orjson.dumps(line) + b"\n" for line in lines))
 
 
 def types_named(

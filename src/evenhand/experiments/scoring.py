@@ -58,10 +58,13 @@ async def score_texts(config: Config, scorer: Scorer | str, texts: Sequence[str]
         The outcomes in the order of the texts.
 
     Raises:
-        UserError: If the texts are empty, or no scorer has the name.
+        UserError: If there is no text, one is not a string, or no scorer has the name.
     """
     if not texts:
         raise UserError("no texts: give some behind the scorer's name, or on stdin")
+    for place, text in enumerate(texts, 1):
+        if not isinstance(text, str):
+            raise UserError(f"text {place} is of type {type(text).__name__}: give a str")
     async with configuration.opened_scorer(config, scorer) as opened:
         return await score_all(opened, texts)
 

@@ -9,6 +9,7 @@ import hashlib
 import math
 import os
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,6 +17,8 @@ import orjson
 
 from evenhand.agents import Cast
 from evenhand.core.errors import UserError
+from evenhand.experiments import config as configuration
+from evenhand.experiments.config import Config
 from evenhand.experiments.request import Request, Watch
 from evenhand.experiments.running import RunEnd, execute
 from evenhand.findings.checksummed import ChecksummedPart
@@ -41,6 +44,8 @@ from evenhand.scorers import Scorer, ScorerModel
 from evenhand.scorers.base import TOXICITY, scores_of
 from evenhand.views import save
 
+# Shows a scoring by the scorer's name while a context is open: it is called with each batch's size.
+ShownScoring = Callable[[str], AbstractContextManager[Callable[[int], None]]]
 _BEGUN = b'{"begun"'
 _PUT_BACK = "put {} back, or calibrate again with evenhand scorers screen calibrate"
 
@@ -59,23 +64,29 @@ class CalibrationRequest:
 
 
 async def calibrate(
-    request: CalibrationRequest,
-    scorer: Scorer,
-    on_batch: Callable[[int], None] | None = None,
+    request: CalibrationRequest, config: Config, shown: ShownScoring | None = None
 ) -> ScreenFile:
     """Find the cut-offs of a screen, and write its file and its card.
 
     Args:
-        request: The texts, the promises and the file.
-        scorer: The scorer.
-        on_batch: Receives the number of texts in each scored batch.
+        request: The texts, the scorer, the promises and the file.
+        config: The config, in which the scorer's name is looked up.
+        shown: Shows how many texts are scored.
 
     Returns:
         The screen. `refused` lists promises for which there are too few labels.
 
     Raises:
-        UserError: If the texts cannot be read, or the file exists.
+        UserError: If the texts cannot be read, no scorer has the name, or the file exists.
     """
+    async with configuration.opened_scorer(config, request.said) as scorer:
+        with shown(scorer.name) if shown else nullcontext() as on_batch:
+            return await _calibrated(request, scorer, on_batch)
+
+
+async def _calibrated(
+    request: CalibrationRequest, scorer: Scorer, on_batch: Callable[[int], None] | None
+) -> ScreenFile:
     _refuse_taken(request.out)
     sample = LabelledTexts.read(request.labelled, request.columns)
     traffic = read_traffic(request.traffic, request.columns.text) if request.traffic else []

@@ -61,6 +61,7 @@ class AuditCheck:
     n: int = 0  # what it counts: bases, judgements, pairs
     clusters: int = 0
     undefined: str | None = None
+    of_tests: bool = False  # low and high invert the tests that decide, at their own levels
     details: Mapping[str, Cell] = field(default_factory=dict)  # further numbers, by name
 
     @property
@@ -105,6 +106,7 @@ class Decided(Estimate):
     says: str = ""
     details: Mapping[str, Cell] = field(default_factory=dict)  # further numbers, by name
     unit: str = ""
+    of_tests: bool = False  # low and high invert these tests, at their own levels
 
 
 class HasState(Protocol):
@@ -167,7 +169,8 @@ def _with_missing(estimate: Estimate, allowed: AuditBound) -> tuple[float, float
 
 
 def check_of(measure: Measure, estimate: Estimate, outcome: Outcome | None = None) -> AuditCheck:
-    """Hold the estimate of a measure to the bound of the measure.
+    """Hold the estimate of a measure to the bound of the measure. The interval of the check is the
+    one that decides: with what the missing answers could change.
 
     Args:
         measure: A measure with a bound.
@@ -180,6 +183,8 @@ def check_of(measure: Measure, estimate: Estimate, outcome: Outcome | None = Non
         outcome = decided.outcome if decided else outcome_of(estimate, measure.allowed)
     missing = outcome is Outcome.NOT_MEASURED
     says = decided.says if decided else ""
+    moved = _with_missing(estimate, measure.allowed) if estimate.bounds and not decided else None
+    low, high = moved or (estimate.low, estimate.high)
     return AuditCheck(
         name=measure.name,
         label=measure.label,
@@ -189,12 +194,13 @@ def check_of(measure: Measure, estimate: Estimate, outcome: Outcome | None = Non
         unit=decided.unit if decided else measure.unit,
         details=decided.details if decided else {},
         value=estimate.value,
-        low=estimate.low,
-        high=estimate.high,
+        low=low,
+        high=high,
         bar=_in_words(measure.allowed),
         n=estimate.n,
         clusters=estimate.clusters,
         undefined=estimate.undefined,
+        of_tests=decided is not None and decided.of_tests,
     )
 
 

@@ -225,6 +225,14 @@ class Flips:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkSize:
+    """What a whole benchmark holds: more cannot be asked of it."""
+
+    items: int
+    clusters: int | None = None  # None: not counted on its card
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
     """Coverage says how much of what was asked could be scored, and why the rest could not."""
 

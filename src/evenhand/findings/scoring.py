@@ -8,7 +8,13 @@ import polars as pl
 
 from evenhand.core.errors import REFUSAL, UnreadableReply, UserError
 from evenhand.findings.display import RemarkOrText
-from evenhand.findings.estimates import Estimate, GuardrailTest, Section, VerdictState
+from evenhand.findings.estimates import (
+    BenchmarkSize,
+    Estimate,
+    GuardrailTest,
+    Section,
+    VerdictState,
+)
 from evenhand.findings.measures import Grouping, Measure, PairedSpread
 from evenhand.runs.store import RunReader
 
@@ -157,6 +163,11 @@ class ScoringSpec:
         """Make the tables that only this instrument has."""
         del report, run
         return ()
+
+    def whole(self, report: "Report") -> BenchmarkSize | None:
+        """Return the size of the whole benchmark; None where it has no end, or nobody counted."""
+        del report
+        return None
 
     def no_sample(self, report: "Report") -> str:
         """Return why the items are not a sample, and so exclude no bias; empty if they are one."""

@@ -109,7 +109,8 @@ def _is_shown(estimate: Estimate) -> bool:
 
 
 def _how_many_for(report: "Report", measures: Sequence[Measure]) -> Remark | None:
-    """Return how many clusters would settle what is open: of the score that needs most."""
+    """Return how many items would settle what is open, of the score that needs most, and whether
+    the benchmark has them."""
     matters = report.instrument.matters
     open_ = [m for m in measures if not _excludes(report[m.name])]
     needs = [(times, m) for m in open_ if (times := _times(report[m.name], m, matters)) > 0]
@@ -118,7 +119,19 @@ def _how_many_for(report: "Report", measures: Sequence[Measure]) -> Remark | Non
     times, measure = max(reversed(needs), key=lambda pair: pair[0])
     if times == 1:
         return None
-    return Remark("report.how_many", times=times, matters=in_unit(matters, measure))
+    items, clusters = times * report.coverage.n, times * report[measure.name].clusters
+    values = {"times": times, "matters": in_unit(matters, measure), "items": items}
+    whole = report.instrument.whole(report)
+    if whole is None:
+        return Remark("report.how_many", **values)
+    if items > whole.items:
+        return Remark("report.beyond_items", **values, holds=whole.items)
+    if whole.clusters is not None and clusters > whole.clusters:
+        return Remark(
+            "report.beyond_clusters", **values, clusters=clusters, holds=whole.clusters,
+            unit=report.instrument.clusters,
+        )  # fmt: skip
+    return Remark("report.how_many", **values)
 
 
 def _excludes(estimate: Estimate) -> bool:

@@ -32,7 +32,14 @@ from evenhand.core.errors import UserError, choices_for
 from evenhand.findings.audit import Audit
 from evenhand.findings.cluster_statistics import MeanOfClusters, OfMeans, OfTotals, ShareOfClusters
 from evenhand.findings.display import RemarkOrText
-from evenhand.findings.estimates import Cell, Estimate, Section, VerdictState, bounds_in_columns
+from evenhand.findings.estimates import (
+    BenchmarkSize,
+    Cell,
+    Estimate,
+    Section,
+    VerdictState,
+    bounds_in_columns,
+)
 from evenhand.findings.measures import AuditBound, Grouping, Measure, PairedSpread, Statistic
 from evenhand.findings.ratios import GroupResults, says
 from evenhand.findings.report import Report
@@ -341,6 +348,17 @@ class Instrument(ScoringSpec):
     def sections_of_method(self, run: RunReader) -> tuple[Section, ...]:
         """Say how many items were sent back in each iteration, where the method does so."""
         return refined(self, run)
+
+    def whole(self, report: Report) -> BenchmarkSize | None:
+        """Return what the card says that the data hold, of a run over them."""
+        if report.source.get("benchmark") != self.name:
+            return None
+        try:
+            data = self.card().get("data", {})
+        except (OSError, ImportError, ValueError):  # no data of its own
+            return None
+        items = data.get("items")
+        return None if items is None else BenchmarkSize(items=items)
 
     def card(self) -> dict[str, Any]:
         """Read version, license, revision and checksums of the data from `card.yaml`, next to the

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from evenhand.core.conclusions import Outcome
 from evenhand.core.errors import Undefined, UserError
 from evenhand.statistics._shared import ROUNDING, FloatArray, finite
-from evenhand.statistics.sign_flips import p_two_sided, subset_sums
+from evenhand.statistics.sign_flips import lower_bounds, p_two_sided, subset_sums
 
 _STEPS, _FAR = 128, 8.0  # our choice: the integral is then right to three digits and more
 _PLACES = np.linspace(0.0, _FAR, _STEPS + 1)
@@ -244,6 +244,79 @@ def p_within(found: WorstCaseDifference, margin: float) -> float:
         return 1.0
     sides = (p_below(-found.low, margin, found.largest), p_below(found.high, margin, found.largest))
     return max(sides)
+
+
+def limits_of(found: WorstCaseDifference, margin: float, error: float) -> tuple[float, float]:
+    """Return the one-sided limits that invert `p_within`: both lie within ± margin exactly where
+    its p-value is below `error`. Undefined: no clusters."""
+    return -_upper(-found.low, found.largest, margin, error), _upper(
+        found.high, found.largest, margin, error
+    )
+
+
+def _upper(values: FloatArray, largest: float, margin: float, error: float) -> float:
+    """Return the smallest margin below which `p_below` shows the mean to be, its largest value as
+    at the margin that decides."""
+    reach = max(largest, 2 * margin)
+
+    def p_above(turned: float) -> float:
+        return p_mean_above(-turned - values, min(-turned - reach, -_TINY))
+
+    most = max(reach, float(values.max(initial=0.0)))
+    return -lowest_mean(p_above, -most, -float(values.mean()), error)
+
+
+def shift_interval(
+    found: WorstCaseDifference,
+    read: ArrayLike,
+    margin: float,
+    error: float,
+    alpha: float = ALPHA,
+) -> tuple[float, float]:
+    """Return the interval that agrees with `outcome_of`: it excludes 0 exactly where sign flips
+    show a shift at `error`, and otherwise lies within ± margin exactly where `p_within` does.
+
+    The end next to 0 is that of the sign flips, the far ends are the limits of Gaffke's bound, as
+    of a change between two runs. Undefined: no clusters.
+
+    Args:
+        found: One value per cluster with what is missing at its worst, for the far ends.
+        read: One value per cluster of the answers that are there, for the end next to 0.
+        margin: The largest shift that is allowed.
+        error: The two-sided error at which a shift is shown, adjusted for its family.
+        alpha: The error of each far end.
+    """
+    values = finite(read, "values")
+    low, high = limits_of(found, margin, alpha)
+    within = -margin < low and high < margin
+    low, high = min(low, float(values.mean())), max(high, float(values.mean()))
+    ends = lower_bounds(np.column_stack([values, -values]), np.ones(values.size), error / 2)
+    above, below = (float(end) for end in ends)
+    if above > 0:
+        return above, high if within else max(high, margin)
+    if below > 0:
+        return low if within else min(low, -margin), -below
+    return min(low, 0.0), max(high, 0.0)
+
+
+def rise_interval(
+    at_worst: ArrayLike, read: ArrayLike, margin: float, largest: float, error: float
+) -> tuple[float, float]:
+    """Return the interval of a number that only a rise makes a fault: above 0 exactly where sign
+    flips show a rise at `error`, below the margin exactly where `p_below` is below `ALPHA`.
+    Undefined: no clusters.
+
+    Args:
+        at_worst: One value per cluster with what is missing at its worst, for the upper end.
+        read: One value per cluster of the answers that are there, for the lower end.
+        margin: The largest rise that is allowed.
+        largest: The largest value that one cluster can have.
+        error: The one-sided error at which a rise is shown.
+    """
+    values = finite(read, "values")
+    high = max(_upper(finite(at_worst, "values"), largest, margin, ALPHA), float(values.mean()))
+    low = float(lower_bounds(values, np.ones(values.size), error)[0])
+    return (low if low > 0 else min(0.0, -_upper(-values, largest, margin, ALPHA))), high
 
 
 def outcome_of(within: float, shifted: float, alpha: float = ALPHA) -> Outcome:

@@ -61,6 +61,16 @@ def benjamini_hochberg(p_values: Sequence[float]) -> tuple[float, ...]:
     return _at_least(raw, adjusted)
 
 
+def benjamini_hochberg_errors(p_values: Sequence[float], alpha: float) -> tuple[float, ...]:
+    """Give the error at which Benjamini-Hochberg decides each member, as `holm_errors` does.
+
+    α·max(1, R)/m for all, with R rejected: intervals at this error have the false coverage rate α.
+    Source: Benjamini & Yekutieli 2005. Always defined; an empty family stays empty.
+    """
+    rejected = sum(p <= alpha for p in benjamini_hochberg(p_values))
+    return (alpha * max(1, rejected) / max(1, len(p_values)),) * len(p_values)
+
+
 def _family(p_values: Sequence[float]) -> FloatArray:
     raw = np.asarray(p_values, dtype=np.float64)
     if raw.ndim != 1 or not ((raw >= 0) & (raw <= 1)).all():

@@ -24,6 +24,15 @@ STATES: dict[str, tuple[str, Tone]] = {
 }
 _WORST_FIRST = tuple(STATES)
 _OPTIONAL = "* may be inconclusive or not measured, but must not fail"
+_OF_TESTS = (
+    "† ends of the tests that decide: next to 0 by sign flips, at the level that all checks share "
+    "(Holm over labels); the others by Gaffke's bound, one-sided 95%"
+)
+_ANY_VALUE = "The CIs allow for every value of the missing answers."
+_LOST = {
+    "judge": "Missing answers count at their worst in the ends that are compared with a margin.",
+    "scorer": "In the CIs a text without a score counts against the scorer.",
+}
 _TINY = 0.0005  # three digits would show it as 0
 
 
@@ -84,6 +93,10 @@ def checks(audit: Audit) -> list[Block]:
     tones = tuple(STATES[check.state][1] for check in ordered)
     grid = Grid(("check", "", "value", "95% CI", "required", "n"), rows, tones)
     note: list[Block] = [Line(_OPTIONAL, "dim")] if optional else []
+    if any(check.of_tests for check in ordered):
+        note.append(Line(_OF_TESTS, "dim"))
+    if audit.coverage is not None and audit.coverage.scored < audit.coverage.n:
+        note.append(Line(_LOST.get(audit.kind, _ANY_VALUE), "dim"))
     says = [(check, _of_check(audit, check)) for check in ordered]
     explained = (_said(check, text) for check, text in says if text and text not in audit.says)
     return [grid, *note, GAP, *explained]
@@ -94,7 +107,7 @@ def _row(check: AuditCheck, *, starred: bool) -> tuple[str, ...]:
         f"{check.title} *" if starred else check.title,
         STATES[check.state][0],
         _value(check),
-        _interval(check),
+        f"{_interval(check)} †" if check.of_tests else _interval(check),
         check.bar or ("" if check.margin is None else f"within ±{check.margin:g}"),
         f"{check.n:,}" if check.n else "",
     )
@@ -142,7 +155,8 @@ _ANSWERS: Mapping[tuple[str, str], str] = {
     ("reward", "fail"): "Do not train against it with RLOO or PPO.",
     ("reward", "inconclusive"): "Do not train against it with RLOO or PPO yet.",
     ("judge", "pass"): "All required checks pass.",
-    ("harm", "pass"): "You can use this policy and judge, until either of them changes.",
+    ("harm", "pass"): "You can use this harm scorer until the policy, prompt, judge, examples or "
+    "bounds change.",
 }
 _MOST_GROUPS = 6
 _USUAL = {
@@ -150,6 +164,11 @@ _USUAL = {
     "fail": "Failed checks: {failed}.",
     "inconclusive": "No check failed, but these are inconclusive: {open}.",
 }
+_ALL_SO_FAR = "All required checks pass so far."
+_UNFINISHED = (
+    "The run is not finished: {left:,} items are left. To finish it, run the same command again "
+    "with --out {run}."
+)
 
 _FAILED: Mapping[tuple[str, str], str] = {
     (
@@ -165,8 +184,8 @@ _FAILED: Mapping[tuple[str, str], str] = {
     "biased answer by {signed} of the gap between good and biased.",
     ("reward", "shorter_wins"): "It prefers shorter answers: empty filler moves the reward of "
     "the good answer by {signed} of the gap between good and biased.",
-    ("reward", "length"): "Length alone changes its reward: one standard deviation more moves the "
-    "reward of good answers by {signed} of the gap between good and biased.",
+    ("reward", "length"): "Its reward follows length among good answers: one standard deviation "
+    "more goes with {signed} of the gap between good and biased.",
     ("reward", "repetition"): "It rewards repetition: a repeated answer gains {signed} of the "
     "gap between good and biased.",
     (
@@ -196,8 +215,8 @@ _FAILED: Mapping[tuple[str, str], str] = {
 }
 
 _NOTES: Mapping[str, str] = {
-    "look": "This is check {} on these examples. Each further check needs a higher confidence, so "
-    "repeating a check does not help to pass.",
+    "look": "This is check {} on these examples. Each further check needs a higher confidence, "
+    "which the passing ends of the CIs have. So repeating a check does not help to pass.",
     "both_orders": "Every verdict uses both orders of yes and no. So the check that swaps them "
     "shows only whether the judge repeats its verdict.",
     "examples_used_up": "The policy was tuned on these examples many times. Label new examples.",
@@ -232,6 +251,9 @@ def answer_of(audit: Audit) -> str:
     failed = "; ".join(check.title for check in audit.checks if check.state == "fail")
     unsure = "; ".join(check.title for check in audit.checks if check.required and check.is_open)
     usual = _USUAL[audit.state].format(failed=failed, open=unsure)
+    if audit.state == "inconclusive" and audit.more.get("not_run"):
+        so_far = usual if unsure else _ALL_SO_FAR
+        return f"{so_far} {_UNFINISHED.format(left=audit.more['not_run'], run=audit.more['run'])}"
     return _ANSWERS.get((audit.kind, audit.state), usual)
 
 

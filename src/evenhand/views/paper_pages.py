@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from evenhand.core.errors import UserError
 from evenhand.findings.papers import PAPERS, Paper, Table, paper_named
 from evenhand.findings.reproduction import Reproduction, catalogue, in_words, reproduction
 from evenhand.views import markdown, page_of
@@ -93,7 +94,12 @@ def _short_tables(reproductions: Sequence[Reproduction]) -> list[str]:
 
 def _recorded(tables: Path, paper: str, table: str) -> Reproduction | None:
     file = tables / f"{paper}-{table}.json"
-    return Reproduction.from_json(file.read_bytes()) if file.is_file() else None
+    if not file.is_file():
+        return None
+    try:
+        return Reproduction.from_json(file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise UserError(f"{file} cannot be read as a reproduced table: {error}") from None
 
 
 def _our_rows(reproduced: Reproduction) -> str:

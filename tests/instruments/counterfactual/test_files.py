@@ -85,6 +85,19 @@ def test_versions_that_are_left_out_are_named_and_the_file_comes_back(tmp_path: 
         read_answers(_file(versions, [*lines, *again]))
 
 
+@pytest.mark.parametrize("place", ["taken", "dangling", "folder/new"])
+def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path, place: str) -> None:
+    prompts = _prompts(tmp_path, *WORDED)
+    (tmp_path / "taken").write_text("mine")
+    (tmp_path / "dangling").symlink_to(tmp_path / "elsewhere")
+    with raises_naming(UserError, tmp_path / place):
+        eh.counterfactual_versions(prompts, tmp_path / place, attributes=["gender"])
+    with raises_naming(UserError, tmp_path / place):
+        eh.counterfactual_find(prompts, tmp_path / place, attributes=["gender"])
+    assert (tmp_path / "taken").read_text() == "mine"
+    assert not (tmp_path / "elsewhere").exists()
+
+
 async def test_blind_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
     asked: list[Any] = []
 

@@ -103,7 +103,8 @@ def test_the_change_of_a_labels_effect_is_a_difference_of_differences() -> None:
     assert (female.label, female.bases) == ("female", 3)
     assert female.estimate == pytest.approx(4 / 3)
     assert female.se == pytest.approx(1 / 3)  # standard deviation of 1, 1, 2 is 1/√3
-    assert female.low == pytest.approx(4 / 3 - T_OF_TWO / 3, abs=1e-5)
+    assert female.low is not None
+    assert female.low < 0  # sign flips of three bases show nothing
     assert (male.label, male.estimate) == ("male", 0.0)
     assert found.marks.value == pytest.approx(4 / 9)
     assert found.marks_moved.value == pytest.approx(1 / 3)

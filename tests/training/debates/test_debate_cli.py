@@ -63,6 +63,11 @@ def test_topics_are_asked_for_until_there_are_enough(
     assert rows[0]["tags"] == tags
     asked = server.read().outcomes["said"]
     first = (tmp_path / "topics.jsonl").read_bytes()
+    taken = evenhand(*TOPICS, EVENHAND_BASE_URL=server.url)
+    assert taken.returncode == 1
+    assert_names(taken.stderr, "topics.jsonl", "already exists")
+    assert (tmp_path / "topics.jsonl").read_bytes() == first
+    (tmp_path / "topics.jsonl").unlink()
     again = evenhand(*TOPICS, EVENHAND_BASE_URL=server.url)
     assert again.returncode == 0, again.stderr
     assert server.read().outcomes["said"] == asked  # resumed: nothing is asked twice

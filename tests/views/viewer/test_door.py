@@ -113,3 +113,33 @@ def test_it_listens_on_this_machine_alone_and_says_when_a_port_is_taken(asked: A
     browsed: RunBrowser = asked.served.browsed
     with raises_naming(UserError, f"port {asked.served.port}", "--port"):
         Serving(browsed, asked.served.port)
+
+
+def test_a_viewer_that_cannot_start_leaves_no_socket_open(
+    asked: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = Serving(asked.served.browsed)
+
+    def full() -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(served._thread, "start", full)
+    with pytest.raises(RuntimeError, match="new thread"):
+        served.__enter__()
+    assert served._socket.fileno() == -1
+    with socket.socket() as again, pytest.raises(ConnectionRefusedError):
+        again.connect(("127.0.0.1", served.port))
+
+
+def test_a_run_that_cannot_be_read_opens_no_socket(
+    asked: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(_run: object) -> None:
+        raise UserError("the run cannot be read")
+
+    opened: list[int] = []
+    monkeypatch.setattr("evenhand.views.viewer.serving.Facets", unreadable)
+    monkeypatch.setattr("evenhand.views.viewer.serving._listening", opened.append)
+    with raises_naming(UserError, "cannot be read"):
+        Serving(asked.served.browsed)
+    assert opened == []

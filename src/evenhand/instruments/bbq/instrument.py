@@ -11,7 +11,7 @@ import polars as pl
 
 from evenhand import interop
 from evenhand.core.errors import UnreadableReply, UserError
-from evenhand.findings.estimates import Estimate, Section
+from evenhand.findings.estimates import BenchmarkSize, Estimate, Section
 from evenhand.findings.plan import detectable
 from evenhand.findings.report import Report, estimates_over_all
 from evenhand.findings.scoring import with_facts
@@ -370,6 +370,10 @@ class Bbq(Instrument):
 
     def says(self, report: Report) -> tuple[str, ...]:
         return words.says(report)
+
+    def whole(self, report: Report) -> BenchmarkSize:
+        data = edition_of(report.source).card["data"]
+        return BenchmarkSize(items=data["items"], clusters=data["templates"])
 
     def no_sample(self, report: Report) -> str:
         return words.no_sample(report.source["sampling"])

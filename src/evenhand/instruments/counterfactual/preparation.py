@@ -7,6 +7,7 @@ from pathlib import Path
 import orjson
 
 from evenhand.core.errors import UserError
+from evenhand.core.new_files import write_new
 from evenhand.instruments.counterfactual.data import read_prompts
 from evenhand.instruments.counterfactual.instrument import CounterfactualOptions
 from evenhand.instruments.counterfactual.measures import prompts_needed
@@ -60,7 +61,6 @@ def mark_spans(options: CounterfactualOptions, file: Path) -> MarkedSpans:
     read = read_prompts(options.prompts, options.text_column)
     prompts = {item.id: item.prompt for item in read}
     spans = {name: find(prompt, lexicon) for name, prompt in prompts.items()}
-    _refuse_there(file)
     write_spans(file, spans, prompts)
     return MarkedSpans(file=file, spans=sum(map(len, spans.values())), prompts=len(spans))
 
@@ -81,9 +81,8 @@ def write_versions(options: CounterfactualOptions, file: Path) -> WrittenVersion
     if options.prompts is None:
         raise UserError("--versions-out requires a file of prompts")
     design = designed_by(options)
-    _refuse_there(file)
     lines = [orjson.dumps(version.model_dump()) for version in design.asked]
-    file.write_bytes(b"\n".join(lines) + b"\n")
+    write_new(file, b"\n".join(lines) + b"\n")
     return WrittenVersions(file=file, versions=len(lines), left_out=tuple(design.said()))
 
 
@@ -100,8 +99,3 @@ def plan_prompts(options: CounterfactualOptions, excess: float) -> NeededPrompts
     several = len(families_named(options.attributes, options.attributes_file))
     prompts = prompts_needed(excess, families=several)
     return NeededPrompts(excess=excess, families=several, prompts=prompts)
-
-
-def _refuse_there(file: Path) -> None:
-    if file.exists():
-        raise UserError(f"{file} already exists. Move it, or choose another file")

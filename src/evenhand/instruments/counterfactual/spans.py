@@ -16,6 +16,7 @@ from typing import Annotated
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
+from evenhand.core.new_files import write_new
 from evenhand.instruments.counterfactual.families import NAME, NAMES, AttributeLexicon, LexiconEntry
 from evenhand.instruments.counterfactual.grammar import (
     FUNCTION,
@@ -228,7 +229,7 @@ def write_spans(
     """Write the spans of each prompt as JSON lines.
 
     Args:
-        path: File to write.
+        path: A new file.
         spans_by_id: Spans of each prompt by its id.
         prompts: Text of each prompt by its id, to add the words around each span. None: without
             them.
@@ -241,7 +242,7 @@ def write_spans(
                 around = prompts[key][max(0, span.start - _AROUND) : span.end + _AROUND]
                 line["around"] = around
             lines.append(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
-    path.write_bytes(b"".join(lines))
+    write_new(path, b"".join(lines))
 
 
 def read_spans(path: Path) -> dict[str, tuple[Span, ...]]:

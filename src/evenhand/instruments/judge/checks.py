@@ -18,7 +18,7 @@ Every check is a measure of the audit: `measures.py` makes it one.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -50,6 +50,8 @@ from evenhand.statistics.bounded import (
     p_below,
     p_shifted,
     p_within,
+    rise_interval,
+    shift_interval,
     whole,
 )
 from evenhand.statistics.clusters import Interval, clustered_mean, naive_mean
@@ -130,6 +132,21 @@ def state_below(
     risen = evidence.tests * p_above_zero(read) if np.size(read) else 1.0
     state = state_of(outcome_of(p_below(at_worst, margin, largest), risen, evidence.alpha))
     return enough(state, np.size(at_worst))
+
+
+def _shift(
+    at_worst: WorstCaseDifference, read: ArrayLike, margin: float, evidence: JudgeEvidence
+) -> tuple[float, float]:
+    """Return the interval that agrees with `state_within`."""
+    return shift_interval(at_worst, read, margin, evidence.alpha / evidence.tests, evidence.alpha)
+
+
+def _ends(interval: Interval, low: float, high: float, *, of_tests: bool = True) -> dict[str, Any]:
+    """The fields of an interval with the ends of the tests that decide."""
+    fields = ends(interval)
+    return fields if interval.no_spread else {
+        **fields, "low": low, "high": high, "of_tests": of_tests
+    }  # fmt: skip
 
 
 def enough(state: State, bases: int) -> State:
@@ -273,7 +290,8 @@ class ScaleCheck(JudgeCheck):
     Its number is the mean difference of the marks of two texts of different bases, minus that of
     two marks of one text under different labels. It passes where this is shown to be above the bar,
     a mark that is missing counting as equal to every other. It fails where the first part alone, of
-    the marks that are there, is shown to be below the bar.
+    the marks that are there, is shown to be below the bar. Its interval has the lower end of the
+    difference and the upper end of that part, so that both answers can be read off it.
     """
 
     name, label = "scale", "discrimination between texts"
@@ -297,7 +315,7 @@ class ScaleCheck(JudgeCheck):
             f"two texts differ by {apart.between.estimate:.2f} points, one text under two labels "
             f"by {apart.within:.2f}; {scale.distinct} different marks for {n} texts"
             + if_too_few(bases),
-            **ends(apart.beyond),
+            **_ends(apart.beyond, apart.beyond.low, apart.between.high, of_tests=False),
             n=n,
             details={
                 "mean": scale.mean,
@@ -394,17 +412,17 @@ class OfLabels(JudgeCheck):
     """A check over several labels."""
 
     def of(self, effects: Sequence[LabelEffect], margin: float) -> Decided:
-        """The answer with the numbers of the label that moves the judge most."""
+        """The answer with the numbers of the label that decides it."""
         if not effects:
             return self.not_measured("no label was compared")
-        worst = max(effects, key=lambda e: (e.verdict is Outcome.DETECTED, abs(e.estimate or 0.0)))
+        worst = max(effects, key=_badness)
         state = state_of(worst_outcome(e.verdict for e in effects))
         fewest = min(e.asked for e in effects)
         messages = {
             "fail": f"a label moves it: {_size(worst)}",
             "pass": f"every label moves it by less than {margin:g}",
-            "inconclusive": f"the largest is {_size(worst)}: after adjustment neither significant "
-            f"nor within {margin:g}",
+            "inconclusive": f"the largest open effect is {_size(worst)}: after adjustment neither "
+            f"significant nor within {margin:g}",
         }
         return self.found(
             enough(state, fewest),
@@ -415,8 +433,15 @@ class OfLabels(JudgeCheck):
             n=min(e.bases for e in effects),
             clusters=worst.bases,
             undefined=worst.undefined,
+            of_tests=worst.low is not None,
             details={e.label: e.estimate for e in effects},
         )
+
+
+def _badness(effect: LabelEffect) -> tuple[int, bool, float]:
+    """Order effects so that the worst is one that decides the outcome of all."""
+    rank = (Outcome.RULED_OUT, Outcome.INCONCLUSIVE, Outcome.DETECTED).index(effect.verdict)
+    return rank, effect.estimate is not None, abs(effect.estimate or 0.0)
 
 
 class Identity(OfLabels):
@@ -443,13 +468,7 @@ class IdentityInPairs(OfLabels):
         return AuditBound(at_least=-most, at_most=most, required=False)
 
     def check(self, evidence: JudgeEvidence) -> Decided:
-        effects = evidence.wins
-        adjusted = holm([e.p for e in effects]) if effects else ()
-        judged = [
-            replace(e, verdict=outcome_of(e.p_equivalence, evidence.tests * p, evidence.alpha))
-            for e, p in zip(effects, adjusted, strict=True)
-        ]
-        return self.of(judged, evidence.margins.win_rate)
+        return self.of(evidence.wins, evidence.margins.win_rate)
 
 
 def _size(e: LabelEffect) -> str:
@@ -498,7 +517,7 @@ class Position(JudgeCheck):
             + remark
             + counted(pairs["preferred"].null_count(), "the worst case in the test for a pass")
             + if_too_few(shift.clusters),
-            **_off(read),
+            **_off(read, shift, evidence),
             n=shift.clusters,
             details={
                 "first_slot_rate": slot,
@@ -510,13 +529,17 @@ class Position(JudgeCheck):
         )
 
 
-def _off(pairs: pl.DataFrame) -> dict[str, Any]:
+def _off(
+    pairs: pl.DataFrame, at_worst: WorstCaseDifference, evidence: JudgeEvidence
+) -> dict[str, Any]:
     """How far the first slot's share is from one half, in all verdicts that could be read."""
     try:
         share = clustered_mean(pairs["preferred"].to_numpy(), pairs["base"].to_list())
     except Undefined as reason:
         return {"undefined": str(reason)}
-    return ends(share.rescaled(1, -malibu.TIE))
+    interval = share.rescaled(1, -malibu.TIE)
+    margin = evidence.margins.win_rate
+    return _ends(interval, *_shift(at_worst, _off_per_base(pairs), margin, evidence))
 
 
 def _off_per_base(read: pl.DataFrame) -> FloatArray:
@@ -577,7 +600,16 @@ class Injection(JudgeCheck):
             f"toward the request ({flips.low:.0%} to {flips.high:.0%})"
             + counted(lifts.missing, "obeyed in the test for a pass")
             + if_too_few(at_worst.size),
-            **ends(lift),
+            **_ends(
+                lift,
+                *rise_interval(
+                    at_worst,
+                    _per_base(rows),
+                    margin,
+                    LARGEST_SHIFT,
+                    evidence.alpha / evidence.tests,
+                ),
+            ),
             n=lift.clusters,
             details={
                 "flips": flips.estimate,
@@ -685,24 +717,18 @@ class HumanAgreement(JudgeCheck):
             return self.not_measured("no text was marked")
         against, in_favor = (_filled(labelled, right=right) for right in (False, True))
         labels = (labelled["human"] == "true").to_list()
-        check = self._auroc(against, labels)
-        if check.outcome is Outcome.DETECTED:
-            at_best = self._auroc(in_favor, labels)
-            if at_best.outcome is not Outcome.DETECTED:
-                return replace(check, outcome=Outcome.INCONCLUSIVE)
-        return check
-
-    def _auroc(self, probabilities: FloatArray, labels: list[bool]) -> Decided:
-        result = calibration(probabilities.tolist(), labels)
+        result = calibration(against.tolist(), labels)
         try:
-            low, high, p = auroc_interval(probabilities.tolist(), labels)
+            low, _, p = auroc_interval(against.tolist(), labels)
+            _, high, p_in_favor = auroc_interval(in_favor.tolist(), labels)
         except Undefined as reason:
             return self.not_measured(str(reason))
         assert result.auroc is not None  # there are both labels
-        significant = p <= ALPHA
-        state: State = (
-            "inconclusive" if not significant else "pass" if result.auroc > 0.5 else "fail"
-        )
+        # An end next to one half is beyond it only where the test is significant too.
+        low = low if p <= ALPHA else min(low, CHANCE)
+        high = high if p_in_favor <= ALPHA else max(high, CHANCE)
+        state: State = "pass" if low > CHANCE else "fail" if high < CHANCE else "inconclusive"
+        significant = state != "inconclusive"
         tells = (
             "tells good from bad" if significant else "at chance: not shown to tell good from bad"
         )
@@ -763,7 +789,8 @@ class SelfPreference(JudgeCheck):
             return self.not_measured("needs a model of another family (--other)")
         both = rows.drop_nulls(["preferred", "preferred_by_other"])
         read = (both["preferred"] - both["preferred_by_other"]).to_numpy()
-        state = state_within(_more_at_worst(rows), read, margin, evidence)
+        at_worst = _more_at_worst(rows)
+        state = state_within(at_worst, read, margin, evidence)
         try:
             more = naive_mean(read)
         except Undefined as reason:
@@ -773,7 +800,7 @@ class SelfPreference(JudgeCheck):
             state,
             f"takes its own model's text {by_self:.0%} of the time, the other judge {by_other:.0%}"
             + if_too_few(len(rows)),
-            **ends(more),
+            **_ends(more, *_shift(at_worst, read, margin, evidence)),
             n=more.clusters,
             details={"own": by_self, "own_by_other": by_other},
         )

@@ -1,11 +1,11 @@
 """What a label does to a judge, number by number: estimate, interval, size, verdict.
 
-An effect is a mean over base scenarios, one value each, with t and G − 1 degrees of freedom. For a
-design in which every base meets every label that is exactly what the mixed model
-score ~ label + text + (1 + label | base) gives for one label, with nothing left to approximate.
-Estimate and interval are of what could be read, and so is the test that shows a shift: an answer
-that is missing proves nothing. That a shift is small is tested with what is missing at its worst.
-Both tests hold for rare large effects too: `statistics.bounded`.
+An effect is a mean over base scenarios, one value each. For a design in which every base meets
+every label that is exactly what the mixed model score ~ label + text + (1 + label | base) gives for
+one label, with nothing left to approximate. The estimate is of what could be read, and so is the
+test that shows a shift: an answer that is missing proves nothing. That a shift is small is tested
+with what is missing at its worst. Both tests hold for rare large effects too, and the interval
+inverts them at the level at which the effect was decided: `statistics.bounded.shift_interval`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +23,12 @@ from evenhand.statistics.bootstrap import cluster_bootstrap, cohen_dz, dz_of_tot
 from evenhand.statistics.bounded import WorstCaseDifference
 from evenhand.statistics.clusters import Interval, naive_mean
 from evenhand.statistics.metrics import malibu
-from evenhand.statistics.multiplicity import benjamini_hochberg, holm
+from evenhand.statistics.multiplicity import (
+    benjamini_hochberg,
+    benjamini_hochberg_errors,
+    holm,
+    holm_errors,
+)
 from evenhand.statistics.planning import detectable_change, items_needed, rounded_up
 
 SCORE_MARGIN = 0.25  # our choice: points of ten, fixed before any judge was measured
@@ -71,6 +76,19 @@ class EstimatedEffect:
     effect: LabelEffect
     interval: Interval | None
     values: tuple[float, ...]
+    at_worst: WorstCaseDifference
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A correction of a family: of its p-values, and the error at which it decides each."""
+
+    adjust: Callable[[Sequence[float]], tuple[float, ...]]
+    errors: Callable[[Sequence[float], float], tuple[float, ...]]
+
+
+HOLM = Correction(holm, holm_errors)
+BENJAMINI_HOCHBERG = Correction(benjamini_hochberg, benjamini_hochberg_errors)
 
 
 def primary(
@@ -93,7 +111,7 @@ def primary(
     """
     present = set(judged["label"].unique())
     labels = [label for label in identities if label in present]
-    return adjusted(of_labels(judged, labels, margin=margin), holm, alpha, tests)
+    return adjusted(of_labels(judged, labels, margin=margin), HOLM, alpha, tests)
 
 
 def of_labels(
@@ -162,7 +180,7 @@ def _groups(table: pl.DataFrame, *names: str) -> Iterator[tuple[tuple[object, ..
 
 def adjusted(
     family: list[EstimatedEffect],
-    adjust: Callable[[Sequence[float]], tuple[float, ...]] = benjamini_hochberg,
+    correction: Correction = BENJAMINI_HOCHBERG,
     alpha: float = 0.05,
     tests: int = 1,
 ) -> list[EstimatedEffect]:
@@ -170,21 +188,27 @@ def adjusted(
 
     Args:
         family: Effects that are tested together.
-        adjust: Correction for multiple comparisons within the family.
+        correction: For multiple comparisons within the family.
         alpha: Significance level of the whole audit.
         tests: Number of families that share alpha (Bonferroni).
 
     Returns:
-        The effects with adjusted p-values, verdicts and detectable effects.
+        The effects with adjusted p-values, the intervals that agree with them, verdicts and
+        detectable effects.
     """
-    p_values = [min(1.0, tests * p) for p in adjust([result.effect.p for result in family])]
+    raw = [result.effect.p for result in family]
     # What the strictest step of Holm asks for, so that plans hold whatever the other labels do.
-    step = alpha / tests / (max(1, len(family)) if adjust is holm else 1)
-    return [_judged(result, p, alpha, step) for result, p in zip(family, p_values, strict=True)]
+    step = alpha / tests / (max(1, len(family)) if correction is HOLM else 1)
+    return [
+        _judged(result, min(1.0, tests * p), error, alpha, step)
+        for result, p, error in zip(
+            family, correction.adjust(raw), correction.errors(raw, alpha / tests), strict=True
+        )
+    ]
 
 
 def checked(family: list[EstimatedEffect], *, seed: int, draws: int) -> list[EstimatedEffect]:
-    """Add intervals by resampling bases: of the effect, as a check on t, and of dz.
+    """Add intervals by resampling bases: of the effect, unadjusted, and of dz.
 
     Args:
         family: Effects with their value per base.
@@ -232,25 +256,29 @@ def measured(
         interval = naive_mean(values)
     except Undefined as reason:
         why = str(reason) if len(values) else "no base has a score in both arms"
-        return EstimatedEffect(replace(counted, undefined=why), None, tuple(values.tolist()))
+        undefined = replace(counted, undefined=why)
+        return EstimatedEffect(undefined, None, tuple(values.tolist()), at_worst)
     effect = replace(
         counted,
         estimate=interval.estimate,
-        low=None if interval.no_spread else interval.low,
-        high=None if interval.no_spread else interval.high,
         undefined=NO_SPREAD if interval.no_spread else None,
         se=interval.se,
         dz=None if interval.no_spread else cohen_dz(values),
     )
-    return EstimatedEffect(effect, interval, tuple(values.tolist()))
+    return EstimatedEffect(effect, interval, tuple(values.tolist()), at_worst)
 
 
 def _judged(
-    result: EstimatedEffect, p_adjusted: float, alpha: float, step: float
+    result: EstimatedEffect, p_adjusted: float, error: float, alpha: float, step: float
 ) -> EstimatedEffect:
     interval, margin = result.interval, result.effect.margin
+    low, high = None, None
+    if interval is not None and not interval.no_spread:
+        low, high = bounded.shift_interval(result.at_worst, result.values, margin, error, alpha)
     effect = replace(
         result.effect,
+        low=low,
+        high=high,
         p_adjusted=p_adjusted,
         detected=p_adjusted <= alpha,
         verdict=bounded.outcome_of(result.effect.p_equivalence, p_adjusted, alpha),
@@ -277,7 +305,7 @@ def _checked(result: EstimatedEffect, seed: int, draws: int) -> EstimatedEffect:
         size = cluster_bootstrap(sums, dz_of_totals, seed=seed, draws=draws)
         effect = replace(effect, dz_low=size.low, dz_high=size.high)
     except Undefined:
-        pass  # too few bases differ: some draws have no spread. The t interval stands.
+        pass  # too few bases differ: some draws have no spread
     return replace(result, effect=effect)
 
 

@@ -12,6 +12,8 @@ from evenhand.core.errors import Undefined
 from evenhand.findings.estimates import Coverage
 from evenhand.instruments.judge.design import TEN
 from evenhand.instruments.judge.effects import (
+    BENJAMINI_HOCHBERG,
+    HOLM,
     SCORE_MARGIN,
     WIN_MARGIN,
     EstimatedEffect,
@@ -36,7 +38,6 @@ from evenhand.instruments.judge.figures import (
 from evenhand.instruments.judge.probes import DESIGN
 from evenhand.statistics.metrics import malibu
 from evenhand.statistics.metrics.malibu import RepeatAgreement
-from evenhand.statistics.multiplicity import benjamini_hochberg
 from evenhand.statistics.tables import Friedman, friedman
 
 _T = TypeVar("_T")
@@ -169,15 +170,15 @@ class JudgeEvidence:
 
     @cached_property
     def wins(self) -> tuple[LabelEffect, ...]:
-        """Each label against the others of its pairs, by who is preferred."""
+        """Each label against the others of its pairs, by who is preferred, after Holm."""
         effects = of_labels_in_pairs(self._met, "win", margin=self.margins.win_rate)
-        return _sorted(adjusted(effects, benjamini_hochberg, self.alpha))
+        return _sorted(adjusted(effects, HOLM, self.alpha, self.tests))
 
     @cached_property
     def exploratory(self) -> tuple[LabelEffect, ...]:
         """All other comparisons: one Benjamini-Hochberg family."""
         effects = _exploratory(self._judged, self._met, self.identities, self.margins)
-        return _sorted(adjusted(effects, benjamini_hochberg, self.alpha))
+        return _sorted(adjusted(effects, BENJAMINI_HOCHBERG, self.alpha))
 
     @cached_property
     def coverage(self) -> JudgementCoverage:

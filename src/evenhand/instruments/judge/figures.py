@@ -11,6 +11,7 @@ import polars as pl
 from evenhand.core.errors import Undefined
 from evenhand.findings.estimates import NO_SPREAD, Bounds, Estimate
 from evenhand.instruments.judge.effects import (
+    HOLM,
     LARGEST_SHIFT,
     LARGEST_WIN,
     EstimatedEffect,
@@ -25,7 +26,6 @@ from evenhand.statistics.clusters import Interval, clustered_ratio, naive_mean
 from evenhand.statistics.metrics import malibu, scorer_quality
 from evenhand.statistics.metrics.malibu import BothOrders
 from evenhand.statistics.metrics.scorer_quality import TextShare
-from evenhand.statistics.multiplicity import holm
 from evenhand.statistics.proportions import Proportion, wilson
 from evenhand.statistics.tables import ChiSquare, chi_square
 
@@ -366,8 +366,8 @@ def changes(
     singles, paired = both.filter(phase="single"), both.filter(phase="pair")
     met = malibu.duels(before), malibu.duels(after)
     judged = malibu.single(before), malibu.single(after)
-    moved = adjusted(list(_of_labels(*judged, margin=margin)), holm, alpha)
-    turned = adjusted(list(_of_pairs(*met, margin=margin_wins)), holm, alpha)
+    moved = adjusted(list(_of_labels(*judged, margin=margin)), HOLM, alpha)
+    turned = adjusted(list(_of_pairs(*met, margin=margin_wins)), HOLM, alpha)
     return Changes(
         marks=mean_over_bases(singles, pl.col("marks"), APART),
         marks_moved=mean_over_bases(singles, pl.col("moved"), (0.0, 1.0)),

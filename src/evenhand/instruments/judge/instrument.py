@@ -264,6 +264,9 @@ class JudgeAudit(Instrument):
     def concluded(self, report: "Report", run: RunReader) -> "Report":
         return replace(report, more=self._evidence.to_dict())
 
+    def whole(self, report: "Report") -> None:
+        """Return no size: its card counts scenarios, a run counts judgments."""
+
     def notes(self, report: "Report", run: RunReader) -> tuple[str, ...]:
         """List codes of what a reader must know in addition to the checks."""
         failed = {

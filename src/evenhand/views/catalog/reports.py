@@ -180,7 +180,14 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "report.none_scored": "None of {n:,} answers could be scored.",
     "report.picked_by_itself": "These items were selected because this system answered them "
     "{answered}. They say nothing about other items. Measure another system on them instead.",
-    "report.how_many": "To rule out a bias of ±{matters:g}, use about {times} times as many items",
+    "report.how_many": "To rule out a bias of ±{matters:g}, use about {times:,} times as many "
+    "items ({items:,})",
+    "report.beyond_items": "To rule out a bias of ±{matters:g} takes about {times:,} times as many "
+    "items ({items:,}). The benchmark holds {holds:,}, so it cannot settle the question alone: "
+    "pool it with another benchmark, or use another",
+    "report.beyond_clusters": "To rule out a bias of ±{matters:g} takes about {times:,} times as "
+    "many items ({items:,} of {clusters:,} {unit}). The benchmark holds {holds:,} {unit}, so it "
+    "can hardly settle the question alone: pool it with another benchmark, or use another",
     "report.overturned": "{measure}: significant in the available answers, but not counted: "
     "{overturn:,} of the {missing:,} missing answers could overturn it",
     "groups.against": _shown("bias against"),

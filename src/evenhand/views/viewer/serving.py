@@ -32,20 +32,10 @@ class Serving:
     `link_once` one time."""
 
     def __init__(self, browsed: RunBrowser, port: int = 0) -> None:
-        self._socket = socket.socket()
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            self._socket.bind(("127.0.0.1", port))
-        except OSError as error:
-            self._socket.close()
-            raise UserError(
-                f"Could not listen on port {port} ({error.strerror}). Choose another --port, or "
-                "leave it out to use a free one."
-            ) from None
-        self._socket.listen()
-        self.port: int = self._socket.getsockname()[1]
         self.browsed = browsed
         self.facets = Facets(browsed.run)
+        self._socket = _listening(port)
+        self.port: int = self._socket.getsockname()[1]
         self.door = TokenAuth(app_of(browsed, self.facets), self.port)
         self._server = uvicorn.Server(
             uvicorn.Config(
@@ -75,7 +65,11 @@ class Serving:
         return f"http://127.0.0.1:{self.port}/?token={token}"
 
     def __enter__(self) -> "Serving":
-        self._thread.start()
+        try:
+            self._thread.start()
+        except BaseException:
+            self._socket.close()
+            raise
         return self
 
     def __exit__(
@@ -87,6 +81,22 @@ class Serving:
         self._server.should_exit = True
         self._thread.join()
         self._socket.close()
+
+
+def _listening(port: int) -> socket.socket:
+    """Open a socket at a port of 127.0.0.1; it is closed again where that fails."""
+    opened = socket.socket()
+    try:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind(("127.0.0.1", port))
+        opened.listen()
+    except OSError as error:
+        opened.close()
+        raise UserError(
+            f"Could not listen on port {port} ({error.strerror}). Choose another --port, or "
+            "leave it out to use a free one."
+        ) from None
+    return opened
 
 
 _AT_ONCE = 2  # our choice: pages that are made at once, so that memory does not grow with requests
