@@ -352,8 +352,12 @@ def _refuse_another(gate_run: GateRun, run: RunReader) -> None:
             f"{expected.name}. Pass another run, or change the file."
         )
     for name, value in settings(expected).items():
-        if recorded["settings"].get(name, value) != value:
-            raise UserError(f"{run.path} has another {name} than the file asks for: {value}")
+        used = recorded["settings"].get(name, value)
+        if used != value:
+            raise UserError(
+                f"{run.path} is a run with {name}={used}, and the gate file asks for "
+                f"{name}={value}. Pass another run, or change `set` in the file."
+            )
 
 
 def place_of(path: str) -> str:
