@@ -6,10 +6,12 @@ a tie, in each order.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal
 
 import polars as pl
+from pydantic import BaseModel, ConfigDict
 
 from evenhand.agents.prompts import load
 from evenhand.core import Item
@@ -32,7 +34,7 @@ from evenhand.instruments._contract import (
 from evenhand.instruments._options import OptionItem, sample
 from evenhand.instruments.files import InstrumentWords, score_of
 from evenhand.methods import Method
-from evenhand.runs.runners.source import Source
+from evenhand.runs.runners.source import Source, read_jsonl
 
 _WORDS = InstrumentWords(__package__)
 
@@ -44,6 +46,8 @@ _PROMPT = load("malibu/two_candidates")
 BETTER_FIRST = "better_first"
 _ORDERS = {BETTER_FIRST: (BETTER, WORSE), "better_second": (WORSE, BETTER)}
 _SAID, _HALF = pl.col("said"), 0.5
+_FIRST_WINS = {"first": 1.0, "second": 0.0, "tie": _HALF}  # a stored verdict, by position
+_NO_VERDICT = " "  # a stored reply without one: it counts as missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +56,24 @@ class JudgePairsOptions:
     sample: int = option(100, "Maximum number of pairs, in equal shares from each kind.", least=2)
     all: bool = option(False, "Use all pairs.")
     sample_seed: int = option(0, "Random seed for sampling pairs.")
+    answers: Path | None = option(
+        None,
+        "Existing verdicts to score instead of asking: JSON lines with pair, first (number of the "
+        "response shown first, 1 or 2 as in the dataset) and verdict (1, 2, tie or null).",
+    )
+
+
+class _VerdictLine(BaseModel):
+    model_config = ConfigDict(strict=True)
+    pair: str
+    first: Literal[1, 2]
+    verdict: Literal[1, 2, "tie"] | None
+
+
+_FORM = (
+    'each line needs pair, first and verdict: {"pair": "Natural/0", "first": 1, "verdict": 2}; '
+    'verdict is 1, 2, "tie" or null'
+)
 
 
 def _of_pairs(name: str, over: Any, **more: Any) -> Measure:
@@ -73,7 +95,7 @@ class JudgePairs(Instrument):
     """A set of pairs of answers whose better one is known."""
 
     clusters = "pairs"
-    columns = ("scores_after",)
+    columns = ("scores_after", "text")
     facts: ClassVar = {"pair": pl.String(), "kind": pl.String(), "order": pl.String()}
     options = JudgePairsOptions
     measures = (
@@ -124,6 +146,8 @@ class JudgePairs(Instrument):
         return sample(every, size, seed)
 
     def source(self, data: DataFolder, options: JudgePairsOptions) -> Source:
+        if options.answers is not None:
+            return self._stored(data, options)
         size = None if options.all else options.sample
         pairs = self.drawn(data, size, options.sample_seed)
         return ListedItems(
@@ -134,13 +158,26 @@ class JudgePairs(Instrument):
             also={"prompt": {_PROMPT.label: _PROMPT.sha256}},
         )
 
+    def _stored(self, data: DataFolder, options: JudgePairsOptions) -> Source:
+        if replace(options, answers=None) != type(options)():
+            raise UserError(
+                "--answers selects the pairs. Leave out --sample, --all and --sample-seed"
+            )
+        items = with_verdicts(self.drawn(data, None, 0), Path(options.answers or ""), self.title)
+        return ListedItems(
+            self,
+            items,
+            sampling={"pairs": "stored", "number": len(items) // len(_ORDERS)},
+            version=self.card()["version"],
+        )
+
     def check(
         self, options: Any, method: Method, players: Mapping[str, str], services: Services
     ) -> None:
         """Refuse a method that answers items instead of judging them.
 
         Args:
-            options: Not used.
+            options: Stored verdicts need no judge.
             method: Must be a judging method, such as `rate`.
             players: Not used.
             services: Not used.
@@ -148,7 +185,7 @@ class JudgePairs(Instrument):
         Raises:
             UserError: The method is not a judge.
         """
-        if method.name not in _JUDGES:
+        if not self.stores_answers(options) and method.name not in _JUDGES:
             raise UserError(
                 f"{self.title} evaluates a judge, but the method {method.name} does not judge. "
                 f"Run `evenhand measure {self.name} --method rate`"
@@ -185,13 +222,66 @@ class JudgePairs(Instrument):
 
 def _preferred() -> pl.Expr:
     """The first answer's part of the verdict: 1, 0, or between where several judges disagree."""
-    return score_of("scores_after", "preferred")
+    stored = pl.col("text").replace_strict(_FIRST_WINS, default=None, return_dtype=pl.Float64)
+    return pl.coalesce(score_of("scores_after", "preferred"), stored)
 
 
 def _picked(part: pl.Expr) -> pl.Expr:
     """1 where more than half of a verdict goes to an answer, 0 where less does, ½ for a tie. Our
     choice: with two answers a tie is as good as a coin."""
     return _HALF * (1 + (part - _HALF).sign())
+
+
+def with_verdicts(pairs: Sequence[OptionItem], file: Path, title: str) -> list[Item]:
+    """Give the pairs that a file has verdicts on, in both orders.
+
+    Args:
+        pairs: All pairs of the dataset.
+        file: JSON lines with pair, first and verdict.
+        title: Name of the dataset for error messages.
+
+    Returns:
+        The items with their verdicts. An order without a verdict counts as missing.
+
+    Raises:
+        UserError: A line names no pair of the dataset, or a pair has two verdicts in one order.
+    """
+    known = {pair.id for pair in pairs}
+    verdicts: dict[tuple[str, int], int | str | None] = {}
+    for number, row in read_jsonl(file, _VerdictLine, _FORM):
+        if row.pair not in known:
+            raise UserError(
+                f"{file} line {number}: {title} has no pair {row.pair!r}. A pair is named as "
+                f"{pairs[0].id!r}"
+            )
+        if (row.pair, row.first) in verdicts:
+            raise UserError(
+                f"{file} line {number}: a second verdict on {row.pair!r} with response {row.first} "
+                "first. Keep one of them"
+            )
+        verdicts[row.pair, row.first] = row.verdict
+    if not verdicts:
+        raise UserError(f"{file} has no verdicts; {_FORM}")
+    judged = {pair for pair, _ in verdicts}
+    return [
+        replace(_item(pair, order), answer=_stored_verdict(pair, order, verdicts))
+        for pair in pairs
+        if pair.id in judged
+        for order in _ORDERS
+    ]
+
+
+def _stored_verdict(
+    pair: OptionItem, order: str, verdicts: Mapping[tuple[str, int], int | str | None]
+) -> str:
+    better = int(pair.tags[BETTER])
+    first = better if order == BETTER_FIRST else 3 - better
+    verdict = verdicts.get((pair.id, first))
+    if verdict is None:
+        return _NO_VERDICT
+    if verdict == "tie":
+        return "tie"
+    return "first" if verdict == first else "second"
 
 
 def in_both_orders(pair: OptionItem) -> list[Item]:
@@ -231,4 +321,6 @@ def pair_of(name: str, kind: str, task: str, answers: Sequence[str], better: int
     if better not in (1, 2):
         raise UserError(f"{name}: unknown label for the better answer: {better!r}")
     options = {BETTER: answers[better - 1], WORSE: answers[2 - better]}
-    return OptionItem(id=name, group=kind, cluster=name, options=options, given=task)
+    return OptionItem(
+        id=name, group=kind, cluster=name, options=options, given=task, tags={BETTER: str(better)}
+    )

@@ -1,5 +1,6 @@
 """LLMBar and EvalBiasBench: the sets recounted, and judges whose scores are worked by hand."""
 
+import gzip
 import json
 import re
 from collections import Counter
@@ -240,3 +241,83 @@ def _swapping() -> eh.Method:
     from evenhand.methods.judging import Rate  # noqa: PLC0415
 
     return Rate(counterfactual="swap")
+
+
+# -- stored verdicts -------------------------------------------------------------------------------
+
+
+def _stored(file: Path, rows: list[tuple[str, int, Any]]) -> Path:
+    lines = [json.dumps({"pair": p, "first": first, "verdict": v}) for p, first, v in rows]
+    file.write_text("\n".join(lines))
+    return file
+
+
+def test_stored_verdicts_are_scored_as_if_they_were_asked(
+    data: DataFolder, data_folder: Path, tmp_path: Path
+) -> None:
+    better = {pair.id: int(pair.tags[BETTER]) for pair in _pairs(data, "llmbar")}
+    right, wrong, turned, tied, lost = (f"Natural/{number}" for number in range(5))
+    rows: list[tuple[str, int, Any]] = [
+        *((right, first, better[right]) for first in (1, 2)),
+        *((wrong, first, 3 - better[wrong]) for first in (1, 2)),
+        *((turned, first, first) for first in (1, 2)),
+        *((tied, first, "tie") for first in (1, 2)),
+        (lost, 1, None),  # and nothing at all in the other order
+    ]
+    report = eh.measure(
+        "llmbar",
+        out=tmp_path / "run",
+        options={"answers": _stored(tmp_path / "verdicts.jsonl", rows)},
+        data=data_folder,
+    )
+    assert report["accuracy"].value == (2 + 0 + 1 + 1) / 8
+    assert report["accuracy"].n == 8
+    assert report["right_both"].value == 1 / 4
+    assert report["consistency"].value == 3 / 4
+    assert report.coverage.scored == 8
+
+
+def test_stored_verdicts_that_belong_to_no_pair_or_stand_twice_are_refused(
+    data: DataFolder, tmp_path: Path
+) -> None:
+    one = instrument_named("llmbar")
+    for rows, fact in (
+        ([("Nowhere/0", 1, 1)], "'Nowhere/0'"),
+        ([("Natural/0", 1, 1), ("Natural/0", 1, 2)], "line 2"),
+        ([("Natural/0", 3, 1)], "line 1"),
+    ):
+        file = _stored(tmp_path / "verdicts.jsonl", rows)
+        with raises_naming(eh.UserError, fact):
+            one.source(data, one.options_from({"answers": file}))
+    with raises_naming(eh.UserError, "--sample"):
+        one.source(data, one.options_from({"answers": file, "sample": 3}))
+
+
+# Right in both orders, right on average, and the same verdict: recomputed from the records.
+RECORDED = {"GPT-4": (0.809, 0.845, 0.928), "Falcon": (0.272, 0.564, 0.415)}
+
+
+@pytest.mark.parametrize("judge", RECORDED)
+def test_recorded_judges_have_the_shares_that_their_records_give(
+    data_folder: Path, tmp_path: Path, judge: str
+) -> None:
+    records = data_folder / "recorded/llmbar_judges/verdicts.jsonl.gz"
+    if not records.is_file():
+        pytest.skip(f"no {records}")
+    with gzip.open(records, "rt") as lines:
+        every = [json.loads(line) for line in lines]
+    rows = [
+        (f"{row['subset'].split('/')[-1]}/{row['index']}", first, int(winner) if winner else None)
+        for row in every
+        if (row["judge"], row["strategy"]) == (judge, "Vanilla")
+        for first, order in ((1, "plain"), (2, "swapped"))
+        for winner in [row[order]["winner"]]
+    ]
+    report = eh.measure(
+        "llmbar",
+        out=tmp_path / "run",
+        options={"answers": _stored(tmp_path / "verdicts.jsonl", rows)},
+        data=data_folder,
+    )
+    names = ("right_both", "accuracy", "consistency")
+    assert [round(report[name].value or 0, 3) for name in names] == [*RECORDED[judge]]
