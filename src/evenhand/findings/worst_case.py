@@ -199,6 +199,8 @@ def bounds_of_change(measure: Measure, pair: WorstCasePair) -> Bounds | None:
         return None
     if not measure.bounded:
         return Bounds(missing=missing)
+    if measure.center is not None:
+        return _bounds_of_distance(measure.center, pair, missing)
     low, high = pair.after.low - pair.before.high, pair.after.high - pair.before.low
     rose = float(pair.difference.sum()) > 0
     best, worst = (high, low) if rose else (-low, -high)
@@ -209,6 +211,24 @@ def bounds_of_change(measure: Measure, pair: WorstCasePair) -> Bounds | None:
         high=float(high.sum()) / rows,
         overturn=tipping(claim, best, worst, pair.missing),
     )
+
+
+def _bounds_of_distance(center: float, pair: WorstCasePair, missing: int) -> Bounds:
+    """Give what the change of the distance from the unbiased value could be. How many answers would
+    overturn it is not counted: the distance is no sum over clusters."""
+    (before_near, before_far), (after_near, after_far) = (
+        _distances(center, fill) for fill in (pair.before, pair.after)
+    )
+    return Bounds(missing=missing, low=after_near - before_far, high=after_far - before_near)
+
+
+def _distances(center: float, fill: WorstCaseSums) -> tuple[float, float]:
+    """Return the smallest and the largest distance of a mean from a value, however the missing
+    answers came out."""
+    rows = float(fill.rows.sum())
+    low, high = float(fill.low.sum()) / rows - center, float(fill.high.sum()) / rows - center
+    near = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
+    return near, max(abs(low), abs(high))
 
 
 # -- what it would take ----------------------------------------------------------------------------

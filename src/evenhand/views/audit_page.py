@@ -23,14 +23,14 @@ STATES: dict[str, tuple[str, Tone]] = {
     "not_measured": ("- not measured", "dim"),
 }
 _WORST_FIRST = tuple(STATES)
-_OPTIONAL = "* may be inconclusive or not measured, but must not fail"
+_OPTIONAL = "* optional: the audit can pass without it, but not if it fails"
 _OF_TESTS = (
-    "† ends of the tests that decide: next to 0 by sign flips, at the level that all checks share "
-    "(Holm over labels); the others by Gaffke's bound, one-sided 95%"
+    "† not a 95% CI but the range that the deciding tests leave. It excludes 0 exactly if an "
+    "effect is significant. Else it lies within the limit exactly if the check passes."
 )
 _ANY_VALUE = "The CIs allow for every value of the missing answers."
 _LOST = {
-    "judge": "Missing answers count at their worst in the ends that are compared with a margin.",
+    "judge": "A check passes only if it would with every missing answer at its worst.",
     "scorer": "In the CIs a text without a score counts against the scorer.",
 }
 _TINY = 0.0005  # three digits would show it as 0
@@ -81,7 +81,7 @@ def _missing(audit: Audit) -> list[Block]:
     if audit.coverage is None or not audit.coverage.by_reason:
         return []
     reasons = ", ".join(f"{n:,} {reason}" for reason, n in audit.coverage.by_reason.items())
-    return [Line(f"Not scored and not counted below: {reasons}.", "bad")]
+    return [Line(f"Not scored: {reasons}. The values below leave them out.", "bad")]
 
 
 def checks(audit: Audit) -> list[Block]:

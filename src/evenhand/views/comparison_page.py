@@ -3,8 +3,8 @@ cost."""
 
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.decision_rules import direction
-from evenhand.findings.display import codes
-from evenhand.findings.estimates import Change
+from evenhand.findings.display import Remark, codes
+from evenhand.findings.estimates import Change, GuardrailTest
 from evenhand.findings.measures import Measure
 from evenhand.views import catalog, numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
@@ -26,7 +26,7 @@ _GUARDRAILS = {
 }
 _ADJUSTED = "Intervals and p-values are adjusted for {} comparisons ({})."
 _DISTANCE = "The change of a bias score is the change of its distance from 0."
-_MISSING = "Missing answers count at worst."
+_MISSING = "Means leave out missing answers; intervals and p-values count each at its worst."
 
 
 def page(comparison: Comparison, *, full: bool = False) -> list[Block]:
@@ -96,7 +96,9 @@ def _head(comparison: Comparison) -> str:
     for difference in comparison.differ:
         if difference.setting != "method" and difference.part not in ("source", "prompts"):
             sides += f" · {difference.setting} {difference.before} → {difference.after}"
-    return f"{comparison.instrument.title} · {sides} · {comparison.items:,} shared items"
+    scored = [coverage.scored for coverage in comparison.coverage]
+    both = "" if min(scored) == comparison.items else f", {scored[0]:,} → {scored[1]:,} scored"
+    return f"{comparison.instrument.title} · {sides} · {comparison.items:,} shared items{both}"
 
 
 def causes(comparison: Comparison) -> list[Line]:
@@ -196,7 +198,16 @@ def _guardrails(comparison: Comparison, full: bool) -> list[Block]:
         sign, tone = _STATES[line.state]
         if full or line.state != "non_inferior":
             blocks.append(Line(f"{sign} {catalog.text(line.says)}", tone, indent=2))
+    held = [_guarded(line) for line in comparison.guardrails if line.state == "non_inferior"]
+    if held and not full:
+        blocks.append(Line(f"✓ non-inferior: {', '.join(held)}", "dim", indent=2))
     return blocks
+
+
+def _guarded(line: GuardrailTest) -> str:
+    """Name what a guardrail is about."""
+    says = line.says
+    return str(says.values.get("measure", line.name)) if isinstance(says, Remark) else line.name
 
 
 def flips(comparison: Comparison) -> list[Block]:

@@ -1,5 +1,7 @@
 """The page of a gate has the verdict first, then every check with its numbers, then what to do."""
 
+from collections.abc import Sequence
+
 from evenhand.findings.gate import Gate, GateCheckResult, ItemsNeeded, Verdict
 from evenhand.views import catalog, numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
@@ -15,7 +17,8 @@ LEVELS: dict[Verdict, str] = {"fail": "error", "error": "error", "inconclusive":
 _MEANS: dict[Verdict, str] = {
     "pass": "Every metric is non-inferior to the baseline.",
     "fail": "A metric regressed, or is no longer checked.",
-    "inconclusive": "No checked metric regressed significantly, but not all are within the margin.",
+    "inconclusive": "No checked metric regressed significantly, but a loss above the margin is "
+    "not ruled out for each.",
     "error": "A check could not be computed. This is not a pass.",
 }
 
@@ -28,7 +31,7 @@ def page(gate: Gate) -> list[Block]:
     ordered = gate.ordered()
     columns = ("check", "baseline", "now", "change", "95% CI", "margin", "items")
     tones = tuple(MARKS[check.verdict][1] for check in ordered)
-    blocks += [GAP, Grid(columns, tuple(map(_row, ordered)), tones), GAP]
+    blocks += [GAP, Grid(columns, tuple(map(_row, ordered)), tones), *_reading(ordered), GAP]
     for check in ordered:
         blocks.append(
             Line(f"{check.name}: {catalog.text(check.says)}", MARKS[check.verdict][1], indent=2)
@@ -41,6 +44,19 @@ def page(gate: Gate) -> list[Block]:
     for old, new in pairs:
         blocks.append(Line(f"full output: evenhand compare {old} {new} --full", "dim"))
     return blocks
+
+
+def _reading(checks: Sequence[GateCheckResult]) -> list[Block]:
+    """Say how to read the numbers of a gate that tested all of its items at once."""
+    tested = [check for check in checks if check.change is not None]
+    if not tested or any(check.early is not None for check in tested):
+        return []
+    lines = ["A largest loss is a one-sided 97.5% bound."]
+    if len(tested) > 1:
+        lines.insert(0, f"CIs are adjusted for {len(tested)} checks (Holm).")
+    if any(check.measure is not None and check.measure.center is not None for check in tested):
+        lines.append("The change of a bias score is the change of its distance from 0.")
+    return [Line(" ".join(lines), "dim")]
 
 
 def decides(more: ItemsNeeded) -> str:

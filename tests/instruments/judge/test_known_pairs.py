@@ -163,7 +163,7 @@ def test_readable_pairs_do_not_make_up_for_unread_marks_of_the_design(seen: Judg
         assert (_state(found), found.value, found.n) == ("inconclusive", 2038 / 2156, 2156)
     found = CoverageCheck().check(replace(seen, rows=_lost(whole, "design", 100)))
     assert (_state(found), found.value) == ("inconclusive", 2056 / 2156)
-    assert "fewest of design: 1876 of 1976" in found.says
+    assert "fewest in part design: 1876 of 1976" in found.says
     assert _state(CoverageCheck().check(replace(seen, rows=_lost(whole, "design", 98)))) == "pass"
 
 
@@ -175,7 +175,7 @@ def test_what_is_read_of_the_design_does_not_make_up_for_unread_pairs(
     given = _lost(_asked([RIGHT] * 100), "llmbar", unread)
     found = CoverageCheck().check(replace(seen, rows=given))
     assert (_state(found), found.value) == (state, 1.0)
-    assert ("fewest of llmbar: 189 of 200" in found.says) is (state != "pass")
+    assert ("fewest in part llmbar: 189 of 200" in found.says) is (state != "pass")
 
 
 def test_a_set_has_a_checksum_of_its_texts_and_of_what_is_held_to_be_right(tmp_path: Path) -> None:

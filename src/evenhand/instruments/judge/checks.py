@@ -198,7 +198,7 @@ class CoverageCheck(JudgeCheck):
         worst = sets.row(0, named=True)
         message = f"{scored} of {n} judgements could be read"
         if worst["share"] < COVERAGE_FLOOR and len(sets) > 1:
-            message += f"; fewest of {worst['check']}: {worst['scored']} of {worst['n']}"
+            message += f"; fewest in part {worst['check']}: {worst['scored']} of {worst['n']}"
         return self.found(
             "pass" if worst["share"] >= COVERAGE_FLOOR else "inconclusive",
             message,
@@ -729,9 +729,7 @@ class HumanAgreement(JudgeCheck):
         high = high if p_in_favor <= ALPHA else max(high, CHANCE)
         state: State = "pass" if low > CHANCE else "fail" if high < CHANCE else "inconclusive"
         significant = state != "inconclusive"
-        tells = (
-            "tells good from bad" if significant else "at chance: not shown to tell good from bad"
-        )
+        tells = "tells good from bad" if significant else "not shown to tell good from bad"
         details = {name: value for name, value in asdict(result).items() if name != "n"}
         return self.found(
             state,

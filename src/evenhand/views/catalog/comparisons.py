@@ -69,22 +69,22 @@ def _change(
 def _loss(*, effect: float, loss: float, unit: str, if_known: str | None) -> str:
     """The change with the largest loss that is compatible with it."""
     digits = _digits(unit)
-    return f"{effect:+.{digits}f}, loss at most {max(loss, 0.0):.{digits}f}{if_known or ''}"
+    largest = f"loss at most {loss:.{digits}f}" if loss > 0 else "any loss is ruled out"
+    return f"{effect:+.{digits}f}, {largest}{if_known or ''}"
 
 
 def _if_known(*, missing: int, low: float | None, high: float | None, unit: str) -> str:
     many, digits = counted(missing, "missing answer"), _digits(unit)
     if low is None or high is None:
         return f"; unbounded with {many}"
-    return f"; worst-case bounds with {many}: {low:+.{digits}f} to {high:+.{digits}f}"
+    ends = " to ".join(f"{round(end, digits) + 0.0:+.{digits}f}" for end in (low, high))
+    return f"; worst-case bounds with {many}: {ends}"
 
 
 def _missing(*, of: str, before: int, n_before: int, after: int, n: int) -> str:
-    rise, share = after / n - before / n_before, after / n
-    moved = "rose" if rise > 0 else "fell" if rise < 0 else "did not change"
-    by = f" by {abs(rise):.3f}, to {share:.3f}" if rise else ""
-    counts = f"{before:,} → {after:,} of {n:,}"
-    return f"unreadable or missing answers{of and f', {of},'} {moved}{by} ({counts})"
+    rise = after / n - before / n_before
+    counts = f"{before:,} of {n_before:,} → {after:,} of {n:,}"
+    return f"answers without a score{of and f', {of}'}: {counts} ({rise:+.3f})"
 
 
 _SIDES = {"baseline": "the baseline", "run": "this run"}
@@ -195,8 +195,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "gate.no_spread": "the required sample size is unknown: zero variance, or a margin that is too "
     "small",
     "gate.more_than_there_are": "required: {clusters:,} {unit}; available: {there_are}. Ask more "
-    "of "
-    "each, or use a margin above {margin:g}",
+    "items of each, or add a check on another benchmark",
     "look.few_scored": "only {percent} of the answers could be scored",
     "look.few_scored_of_it": "only {percent} of its items could be scored",
     "look.missing_everywhere": "every cluster has a missing answer",

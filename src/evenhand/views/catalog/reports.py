@@ -186,7 +186,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "items ({items:,}). The benchmark holds {holds:,}, so it cannot settle the question alone: "
     "pool it with another benchmark, or use another",
     "report.beyond_clusters": "To rule out a bias of ±{matters:g} takes about {times:,} times as "
-    "many items ({items:,} of {clusters:,} {unit}). The benchmark holds {holds:,} {unit}, so it "
+    "many items ({items:,}, from {clusters:,} {unit}). The benchmark holds {holds:,} {unit}, so it "
     "can hardly settle the question alone: pool it with another benchmark, or use another",
     "report.overturned": "{measure}: significant in the available answers, but not counted: "
     "{overturn:,} of the {missing:,} missing answers could overturn it",
