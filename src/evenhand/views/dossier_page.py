@@ -59,11 +59,17 @@ def _of_people_alone(dossier: CombinedReport) -> bool:
     )
 
 
+def _against(dossier: CombinedReport, report: Report) -> Comparison | None:
+    """Find the comparison of the run of a report with the run before it."""
+    of = (report.instrument.name, report.side.run)
+    comparisons = dossier.comparisons
+    return next((c for c in comparisons if (c.instrument.name, c.after.run) == of), None)
+
+
 def _opening(dossier: CombinedReport) -> list[Block]:
-    held = {comparison.after.run: comparison for comparison in dossier.comparisons}
     rows, tones = [], []
     for report in dossier.reports:
-        against, side = held.get(report.side.run), report.side
+        against, side = _against(dossier, report), report.side
         change, tone = comparison_page.state(against) if against else ("", "plain")
         what = f"{report.instrument.title} · {_system(side, report)}"
         state = report.verdict.state or ""
@@ -91,14 +97,13 @@ def _opening(dossier: CombinedReport) -> list[Block]:
 
 def _answer(dossier: CombinedReport) -> list[Block]:
     blocks: list[Block] = [Heading("The answer")]
-    held = {comparison.after.run: comparison for comparison in dossier.comparisons}
     for report in dossier.reports:
         lines = [
             (replace(line, tone="plain") if line.tone == "strong" else line)
             for line in report_page.verdict(report)
         ]
         tone = lines[0].tone if lines else "plain"
-        against = held.get(report.side.run)
+        against = _against(dossier, report)
         if against is not None:
             change = comparison_page.verdict(against)
             tone = change[0].tone
@@ -370,9 +375,8 @@ def _overcorrection(dossier: CombinedReport) -> list[Block]:
     """Show what a remedy must not spoil: the guardrails of every instrument, and all that those
     measure which look for nothing else."""
     blocks: list[Block] = [Heading("Over-correction")]
-    held = {comparison.after.run: comparison for comparison in dossier.comparisons}
     for report in dossier.reports:
-        against = held.get(report.side.run)
+        against = _against(dossier, report)
         found_rows = [_spoiled_row(report, measure, against) for measure in _spoiled(report)]
         if found_rows:
             rows, tones = zip(*found_rows, strict=True)
