@@ -197,7 +197,7 @@ def test_models_stand_side_by_side_and_trained_weights_are_of_one(tmp_path: Path
     models = {name: eh.ScriptedModel(any_reply, name=name) for name in ("one", "two")}
     (table,) = eh.reproduce_rldf("figure1", model=models, out=tmp_path, **FIGURE)
     assert [ours.model for ours in table.ours] == ["one", "two"]
-    with raises_naming(eh.UserError, "trained weights"):
+    with raises_naming(eh.UserError, "Trained weights"):
         eh.reproduce_rldf("table3", model=models, trained={"sft": models["one"]}, out=tmp_path)
     (shown,) = eh.reproduce_rldf(
         "figure1", model=models, trained=None, out=tmp_path, **{**FIGURE, "show": True}
