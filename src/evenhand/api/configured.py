@@ -12,8 +12,10 @@ from evenhand.core import environment
 from evenhand.core.errors import UserError, choices_for
 from evenhand.experiments import config as configuration
 from evenhand.experiments.config import Config, ModelConfig
+from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.request import Request
 from evenhand.experiments.settings import RunSettings
+from evenhand.findings.audit import is_audit
 from evenhand.methods import Method
 from evenhand.methods.judging import OTHER
 from evenhand.models.endpoint import sendable_params
@@ -132,6 +134,30 @@ class ConfigServices:
         for scorer in self._opened.values():
             await scorer.close()
         self._opened.clear()
+
+
+class ConfigRunModels:
+    """The models and scorers of a config, for measurements."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self.services = ConfigServices(config)
+        self.data = configuration.data_folder()
+
+    def request(
+        self,
+        source: Source,
+        method: Method,
+        settings: RunSettings,
+        measurement: Measurement | None = None,
+    ) -> Request:
+        """Make the request of a run; an audit asks the models that its options name."""
+        if measurement is None:
+            return request_of(self._config, source, method, settings)
+        players = measurement.instrument.players(measurement.options, method)
+        config = alone(self._config, players) if players else self._config
+        audits = is_audit(measurement.instrument)
+        return request_of(config, source, method, settings, is_audit=audits)
 
 
 class ConfigModels:

@@ -14,10 +14,12 @@ from evenhand.core.errors import UserError
 from evenhand.core.prices import Prices
 from evenhand.experiments import config as configuration
 from evenhand.experiments.dossiers import runs_in
+from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.request import OpenCast, Request
 from evenhand.experiments.running import RunEnd
 from evenhand.experiments.settings import RunSettings, settings_from
 from evenhand.experiments.stopping import StoppingQuestion
+from evenhand.findings.audit import is_audit
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.comparison import compare as comparison_of
 from evenhand.findings.report import Report
@@ -293,6 +295,32 @@ class Scorers:
         for scorer in self._opened.values():
             await scorer.close()
         self._opened.clear()
+
+
+class GivenModels:
+    """The model, the scorers and the data that a Python function is given, for measurements."""
+
+    def __init__(
+        self,
+        model: Model | None,
+        scorers: Mapping[str, Scorer] | None,
+        data: str | Path | None,
+    ) -> None:
+        self._model = model
+        self.services = Scorers(scorers)
+        self.data = folder_of(data)
+
+    def request(
+        self,
+        source: Source,
+        method: Method,
+        settings: RunSettings,
+        measurement: Measurement | None = None,
+    ) -> Request:
+        """Make the request of a run, which asks the same model whatever is measured."""
+        audits = measurement is not None and is_audit(measurement.instrument)
+        request = request_of(source, method, settings, model=self._model)
+        return replace(request, is_audit=audits)
 
 
 def _kind(value: Any) -> str:

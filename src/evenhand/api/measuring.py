@@ -20,9 +20,8 @@ from evenhand.experiments.measuring import Measurement, MeasurementResult, concl
 from evenhand.experiments.request import Watch
 from evenhand.experiments.running import execute, is_done
 from evenhand.experiments.settings import RunOptions, RunSettings, show_settings
-from evenhand.experiments.stopping import until_decided
 from evenhand.experiments.sweep import MethodSeries
-from evenhand.findings.audit import Audit, is_audit
+from evenhand.findings.audit import Audit
 from evenhand.findings.forecast import Forecast
 from evenhand.findings.forecast import forecast as forecast_of
 from evenhand.findings.frontier import Frontier, require_harm
@@ -371,21 +370,16 @@ async def _measured(
     finite_population: bool = False,
     watch: Watch | None,
 ) -> MeasurementResult:
-    measurement = Measurement(
-        instrument=instrument,
-        options=instrument.options_from(options or {}),
-        services=inputs.Scorers(scorers),
+    prepared = await asyncio.to_thread(
+        measuring.prepared,
+        instrument,
+        options or {},
+        inputs.method_of(method),
+        inputs.GivenModels(model, scorers, data),
+        settings,
+        inputs.question_of(stop_when, finite_population),
     )
-    remedy = measurement.method(inputs.method_of(method))
-    question = inputs.question_of(stop_when, finite_population)
-    source = await asyncio.to_thread(measurement.items, inputs.folder_of(data))
-    if question is not None:
-        source = await asyncio.to_thread(
-            until_decided, instrument, source, question, seed=settings.seed
-        )
-    request = inputs.request_of(source, remedy, measurement.limited(settings), model=model)
-    request = replace(request, is_audit=is_audit(instrument))
-    return await measuring.measure(measurement, request, watch or Watch())
+    return await measuring.measure(*prepared, watch or Watch())
 
 
 show_settings(mitigate, measure, audit, forecast, frontier)

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from evenhand.core.errors import UserError
 from evenhand.experiments.request import Request, Watch, left_for
 from evenhand.experiments.running import RunEnd, execute, is_done, is_finished
 from evenhand.experiments.settings import RunSettings
-from evenhand.experiments.stopping import InBlocks, next_block
+from evenhand.experiments.stopping import InBlocks, StoppingQuestion, next_block, until_decided
 from evenhand.experiments.thinking import score_thinking
 from evenhand.findings.audit import Audit, audit_of
 from evenhand.findings.report import Report, report
@@ -62,6 +62,69 @@ class Measurement:
         if tokens:
             limits = replace(limits, answer_tokens=tokens)
         return replace(settings, limits=limits)
+
+
+class RunModels(Protocol):
+    """The models, the scorers and the data of the caller."""
+
+    @property
+    def services(self) -> Services:
+        """The scorers that an instrument may use."""
+
+    @property
+    def data(self) -> DataFolder:
+        """The folder of datasets."""
+
+    def request(
+        self,
+        source: Source,
+        method: Method,
+        settings: RunSettings,
+        measurement: Measurement | None = None,
+    ) -> Request:
+        """Make the request of a run.
+
+        Args:
+            source: The items.
+            method: The method.
+            settings: The settings of the run.
+            measurement: The measurement; an audit asks the models that it names, without a system
+                prompt.
+
+        Returns:
+            The request.
+        """
+
+
+def prepared(
+    instrument: Instrument,
+    values: Mapping[str, Any],
+    requested: Method,
+    models: RunModels,
+    settings: RunSettings,
+    question: StoppingQuestion | None = None,
+) -> tuple[Measurement, Request]:
+    """Make a measurement, and the request for its items.
+
+    Args:
+        instrument: The instrument.
+        values: Its options by name.
+        requested: The method, as the caller names it.
+        models: The models, the scorers and the data.
+        settings: The settings of the run.
+        question: The question that may end the run early; None to ask all items.
+
+    Returns:
+        The measurement and the request.
+    """
+    measurement = Measurement(
+        instrument=instrument, options=instrument.options_from(values), services=models.services
+    )
+    method, source = measurement.method(requested), measurement.items(models.data)
+    if question is not None:
+        source = until_decided(instrument, source, question, seed=settings.seed)
+    request = models.request(source, method, settings, measurement)
+    return measurement, replace(request, settings=measurement.limited(request.settings))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
