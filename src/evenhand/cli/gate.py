@@ -25,8 +25,8 @@ from evenhand.experiments import gating
 from evenhand.experiments.config import Config
 from evenhand.experiments.gate_file import GateFile, read, write_example
 from evenhand.experiments.gating import GateRequest
-from evenhand.experiments.running import RunEnd
 from evenhand.findings.gate import Gate, Verdict, broken
+from evenhand.findings.monitoring import Monitoring
 from evenhand.findings.monitoring import Verdict as WatchVerdict
 from evenhand.views import gate_files, save
 
@@ -147,10 +147,12 @@ def _result(arguments: _GateArguments) -> Gate:
     if runs.forecast is not None:
         print_finding(runs.forecast, json=options.json)
     end(runs.ended, below_floor=False)
-    if options.settings.pilot and runs.gate is None:
+    if runs.gate is not None:
+        return runs.gate
+    if options.settings.pilot:
         err.print("a pilot gives no verdict")
         _end(INCONCLUSIVE)
-    return runs.gate or _show_baseline(file, arguments)
+    return _show_baseline(file, arguments)
 
 
 def _request(
@@ -276,7 +278,7 @@ def _looked(
 ) -> int:
     """Make a look, show the result of all looks, and return the exit code. A failed look is an
     error, and further looks follow."""
-    ended, result = RunEnd(), None
+    result: Monitoring | None
     try:
         if show:
             result = gating.judged(checks, options.out, false_alarm_every)
@@ -286,10 +288,10 @@ def _looked(
             ended, result = asyncio.run(
                 gating.look(request, watch, false_alarm_every=false_alarm_every)
             )
+            end(ended, below_floor=False)
     except (EvenhandError, OSError) as error:
         return _broken(error, options)
-    if result is None:
-        end(ended, below_floor=False)
+    assert result is not None  # the runs are whole
     print_finding(result, json=options.json)
     try:
         if report is not None:
