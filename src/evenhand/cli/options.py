@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,7 +18,6 @@ from evenhand.experiments import config as configuration
 from evenhand.experiments.config import Config
 from evenhand.experiments.request import Request
 from evenhand.experiments.settings import RunSettings, Setting, declared_in
-from evenhand.instruments import Instrument
 from evenhand.methods import Method
 from evenhand.methods.build import build_method
 from evenhand.runs.runners import Source
@@ -293,16 +292,6 @@ def key_in(variable: str | None) -> str | None:
     if variable and not key:
         raise UserError(f"--key-env {variable}: this variable is not set, or is empty")
     return key
-
-
-def sampled(
-    instrument: Instrument, assignments: Sequence[str], requested: Mapping[str, Any]
-) -> tuple[Source, Any]:
-    """Return the sample of a benchmark with these options, and the options themselves."""
-    values = {name: value for name, value in requested.items() if value is not None}
-    values |= assigned("--sample", assignments)
-    options = instrument.options_from(values)
-    return instrument.source(configuration.data_folder(), options), options
 
 
 def group_for(unsaid: str, *, bare: bool = False) -> type[TyperGroup]:
