@@ -12,7 +12,7 @@ from evenhand.core import environment
 from evenhand.core.errors import UserError, choices_for
 from evenhand.experiments import config as configuration
 from evenhand.experiments.config import Config, ModelConfig
-from evenhand.experiments.measuring import Measurement
+from evenhand.experiments.measuring import Measurement, RunModels
 from evenhand.experiments.request import Request
 from evenhand.experiments.settings import RunSettings
 from evenhand.findings.audit import is_audit
@@ -136,28 +136,22 @@ class ConfigServices:
         self._opened.clear()
 
 
-class ConfigRunModels:
-    """The models and scorers of a config, for measurements."""
-
-    def __init__(self, config: Config) -> None:
-        self._config = config
-        self.services = ConfigServices(config)
-        self.data = configuration.data_folder()
+def run_models(config: Config) -> RunModels:
+    """Give measurements the models and scorers of a config."""
 
     def request(
-        self,
-        source: Source,
-        method: Method,
-        settings: RunSettings,
-        measurement: Measurement | None = None,
+        source: Source, method: Method, settings: RunSettings, measurement: Measurement | None
     ) -> Request:
-        """Make the request of a run; an audit asks the models that its options name."""
         if measurement is None:
-            return request_of(self._config, source, method, settings)
+            return request_of(config, source, method, settings)
         players = measurement.instrument.players(measurement.options, method)
-        config = alone(self._config, players) if players else self._config
+        asked = alone(config, players) if players else config
         audits = is_audit(measurement.instrument)
-        return request_of(config, source, method, settings, is_audit=audits)
+        return request_of(asked, source, method, settings, is_audit=audits)
+
+    return RunModels(
+        request=request, services=ConfigServices(config), data=configuration.data_folder()
+    )
 
 
 class ConfigModels:

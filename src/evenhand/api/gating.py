@@ -161,7 +161,7 @@ def _request(
     data: str | Path | None,
     baseline: Sequence[str] | None = None,
 ) -> GateRequest:
-    models = inputs.GivenModels(model, scorers, data)
+    models = inputs.run_models(model, scorers, data)
     return GateRequest(
         file=read(Path(file)),
         settings=inputs.settings_of({**settings, "out": str(out).rstrip("/")}),

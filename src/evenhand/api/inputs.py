@@ -14,7 +14,7 @@ from evenhand.core.errors import UserError
 from evenhand.core.prices import Prices
 from evenhand.experiments import config as configuration
 from evenhand.experiments.dossiers import runs_in
-from evenhand.experiments.measuring import Measurement
+from evenhand.experiments.measuring import Measurement, RunModels
 from evenhand.experiments.request import OpenCast, Request
 from evenhand.experiments.running import RunEnd
 from evenhand.experiments.settings import RunSettings, settings_from
@@ -297,30 +297,18 @@ class Scorers:
         self._opened.clear()
 
 
-class GivenModels:
-    """The model, the scorers and the data that a Python function is given, for measurements."""
-
-    def __init__(
-        self,
-        model: Model | None,
-        scorers: Mapping[str, Scorer] | None,
-        data: str | Path | None,
-    ) -> None:
-        self._model = model
-        self.services = Scorers(scorers)
-        self.data = folder_of(data)
+def run_models(
+    model: Model | None, scorers: Mapping[str, Scorer] | None, data: str | Path | None
+) -> RunModels:
+    """Give measurements the model, the scorers and the data that a function is given."""
 
     def request(
-        self,
-        source: Source,
-        method: Method,
-        settings: RunSettings,
-        measurement: Measurement | None = None,
+        source: Source, method: Method, settings: RunSettings, measurement: Measurement | None
     ) -> Request:
-        """Make the request of a run, which asks the same model whatever is measured."""
         audits = measurement is not None and is_audit(measurement.instrument)
-        request = request_of(source, method, settings, model=self._model)
-        return replace(request, is_audit=audits)
+        return replace(request_of(source, method, settings, model=model), is_audit=audits)
+
+    return RunModels(request=request, services=Scorers(scorers), data=folder_of(data))
 
 
 def _kind(value: Any) -> str:

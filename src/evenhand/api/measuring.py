@@ -340,7 +340,7 @@ async def frontier(
         options or {},
         methods,
         calls,
-        inputs.GivenModels(model, scorers, data),
+        inputs.run_models(model, scorers, data),
         inputs.settings_of(settings),
         watch or Watch(),
     )
@@ -368,7 +368,7 @@ async def _measured(
         instrument,
         options or {},
         inputs.method_of(method),
-        inputs.GivenModels(model, scorers, data),
+        inputs.run_models(model, scorers, data),
         settings,
         inputs.question_of(stop_when, finite_population),
     )

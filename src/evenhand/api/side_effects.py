@@ -57,7 +57,7 @@ async def overcorrection(
     ended, swept = await run_overcorrection(
         methods,
         OverCorrectionOptions(items=items, texts=inputs.path_of(texts), sample_seed=sample_seed),
-        inputs.GivenModels(model, scorers, data),
+        inputs.run_models(model, scorers, data),
         inputs.settings_of(settings),
         watch or Watch(),
     )

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from evenhand.api.configured import ConfigRunModels
+from evenhand.api.configured import run_models
 from evenhand.cli.execution import Terminal, end, show_dry_run
 from evenhand.cli.options import (
     DrawSeed,
@@ -77,7 +77,7 @@ def _frontier(
     values |= assigned("--sample", sample or ())
     config = options.load()
     plan = plan_frontier(
-        instrument_named(bench), values, names_in(methods or ""), calls, ConfigRunModels(config),
+        instrument_named(bench), values, names_in(methods or ""), calls, run_models(config),
         options.run_settings(), Terminal(config),
     )  # fmt: skip
     if options.settings.dry_run:
@@ -138,7 +138,7 @@ def _overcorrection(
         run_overcorrection(
             names_in(method),
             OverCorrectionOptions(items=items, texts=texts, sample_seed=sample_seed),
-            ConfigRunModels(config),
+            run_models(config),
             options.run_settings(),
             Terminal(config),
         )

@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn, TextIO
 
 import typer
 
-from evenhand.api.configured import ConfigRunModels, in_config
+from evenhand.api.configured import in_config, run_models
 from evenhand.cli.codes import BELOW_FLOOR, BROKEN, FAILED, INCONCLUSIVE
 from evenhand.cli.execution import Terminal, end
 from evenhand.cli.options import RunCommand, with_run_options
@@ -25,6 +25,7 @@ from evenhand.experiments import gating
 from evenhand.experiments.config import Config
 from evenhand.experiments.gate_file import GateFile, read, write_example
 from evenhand.experiments.gating import GateRequest
+from evenhand.experiments.measuring import RunModels
 from evenhand.findings.gate import Gate, Verdict, broken
 from evenhand.findings.monitoring import Monitoring
 from evenhand.findings.monitoring import Verdict as WatchVerdict
@@ -158,8 +159,8 @@ def _result(arguments: _GateArguments) -> Gate:
 def _request(
     file: GateFile, options: RunCommand, config: Config, baseline: Sequence[str] | None = None
 ) -> GateRequest:
-    def models(name: str | None) -> ConfigRunModels:
-        return ConfigRunModels(replace(options, model=name).load())
+    def models(name: str | None) -> RunModels:
+        return run_models(replace(options, model=name).load())
 
     settings = in_config(config, options.run_settings())
     return GateRequest(

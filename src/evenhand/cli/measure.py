@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from evenhand.api.configured import ConfigRunModels
+from evenhand.api.configured import run_models
 from evenhand.api.inputs import question_of
 from evenhand.cli.codes import BELOW_FLOOR, STOPPED
 from evenhand.cli.execution import Out, Terminal, end, show_dry_run, show_forecast
@@ -249,7 +249,7 @@ def run(
     question = question_of(stop_when, values.pop("finite_population", False))
     config, method = options.load(), options.built_method()
     measurement, request = prepared(
-        instrument, values, method, ConfigRunModels(config), options.run_settings(), question
+        instrument, values, method, run_models(config), options.run_settings(), question
     )
     settings = request.settings
     if settings.dry_run:

@@ -86,7 +86,7 @@ def plan_frontier(
         # a method that borrows critiques needs the whole run of its lender
         selected = [entry for entry in selected if entry.lender is None]
     settings = replace(settings, out=settings.out.rstrip("/"))
-    request = models.request(source, selected[0].method, settings)
+    request = models.request(source, selected[0].method, settings, None)
     request = replace(request, settings=measurement.limited(request.settings))
     series = MethodSeries(request=request, measurement=measurement, watch=watch, calls=calls)
     return PlannedFrontier(series=series, chosen=selected, waiting=waiting, data=models.data)

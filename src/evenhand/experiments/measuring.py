@@ -2,11 +2,11 @@
 Sets of texts are measured by the log-probability that a model gives them."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from evenhand.core.errors import UserError
 from evenhand.experiments.request import Request, Watch, left_for
@@ -64,36 +64,17 @@ class Measurement:
         return replace(settings, limits=limits)
 
 
-class RunModels(Protocol):
+MakeRequest = Callable[[Source, Method, RunSettings, Measurement | None], Request]
+"""Makes the request of a run. An audit asks the models that its measurement names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunModels:
     """The models, the scorers and the data of the caller."""
 
-    @property
-    def services(self) -> Services:
-        """The scorers that an instrument may use."""
-
-    @property
-    def data(self) -> DataFolder:
-        """The folder of datasets."""
-
-    def request(
-        self,
-        source: Source,
-        method: Method,
-        settings: RunSettings,
-        measurement: Measurement | None = None,
-    ) -> Request:
-        """Make the request of a run.
-
-        Args:
-            source: The items.
-            method: The method.
-            settings: The settings of the run.
-            measurement: The measurement; an audit asks the models that it names, without a system
-                prompt.
-
-        Returns:
-            The request.
-        """
+    request: MakeRequest
+    services: Services
+    data: DataFolder
 
 
 def prepared(

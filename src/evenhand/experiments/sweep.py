@@ -218,7 +218,7 @@ async def run_overcorrection(
     )
     source = await asyncio.to_thread(measurement.items, models.data)
     settings = replace(settings, out=settings.out.rstrip("/"))
-    request = models.request(source, chosen[0].method, settings)
+    request = models.request(source, chosen[0].method, settings, None)
     series = MethodSeries(request=request, measurement=measurement, watch=watch)
     try:
         ended = await series.run(chosen)
