@@ -12,8 +12,10 @@ from evenhand.core import environment
 from evenhand.core.errors import UserError, choices_for
 from evenhand.experiments import config as configuration
 from evenhand.experiments.config import Config, ModelConfig
+from evenhand.experiments.measuring import Measurement, RunModels
 from evenhand.experiments.request import Request
 from evenhand.experiments.settings import RunSettings
+from evenhand.findings.audit import is_audit
 from evenhand.methods import Method
 from evenhand.methods.judging import OTHER
 from evenhand.models.endpoint import sendable_params
@@ -132,6 +134,24 @@ class ConfigServices:
         for scorer in self._opened.values():
             await scorer.close()
         self._opened.clear()
+
+
+def run_models(config: Config) -> RunModels:
+    """Give measurements the models and scorers of a config."""
+
+    def request(
+        source: Source, method: Method, settings: RunSettings, measurement: Measurement | None
+    ) -> Request:
+        if measurement is None:
+            return request_of(config, source, method, settings)
+        players = measurement.instrument.players(measurement.options, method)
+        asked = alone(config, players) if players else config
+        audits = is_audit(measurement.instrument)
+        return request_of(asked, source, method, settings, is_audit=audits)
+
+    return RunModels(
+        request=request, services=ConfigServices(config), data=configuration.data_folder()
+    )
 
 
 class ConfigModels:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
@@ -10,15 +9,12 @@ from evenhand.api import inputs
 from evenhand.api.inputs import Model
 from evenhand.core.errors import EvenhandError, UserError
 from evenhand.experiments import gating
-from evenhand.experiments.gate_file import GateRun, read
-from evenhand.experiments.gating import GateRequest, Prepare
-from evenhand.experiments.measuring import Measurement
-from evenhand.experiments.request import Caps, Request, Watch
-from evenhand.experiments.settings import OptionalRunOptions, RunSettings, show_settings
-from evenhand.findings.display import Remark
+from evenhand.experiments.gate_file import read
+from evenhand.experiments.gating import GateRequest
+from evenhand.experiments.request import Watch
+from evenhand.experiments.settings import OptionalRunOptions, show_settings
 from evenhand.findings.gate import Gate, broken
 from evenhand.findings.monitoring import Monitoring
-from evenhand.methods.build import build_method
 from evenhand.scorers import Scorer
 
 Places = str | Path | Sequence[str | Path]
@@ -59,14 +55,13 @@ async def gate(
         >>> gate.passed, gate.says
     """
     try:
-        return await _gate(
-            Path(file),
-            _listed(baseline),
-            _listed(run),
-            inputs.settings_of({**settings, "out": str(out).rstrip("/")}),
-            _GateModels(model, scorers, data),
-            watch or Watch(),
-        )
+        request = _request(file, out, settings, model, scorers, data, _listed(baseline))
+        if not request.baseline:
+            raise UserError("There is no baseline to compare with. Create it with gate_baseline.")
+        done = await gating.run_gate(request, _listed(run), watch or Watch())
+        inputs.whole(done.ended)
+        assert done.gate is not None  # the runs are whole, and no pilot
+        return done.gate
     except (EvenhandError, OSError) as error:
         return broken(str(error), str(file))
 
@@ -98,11 +93,9 @@ async def gate_baseline(
     Raises:
         UserError: If the file is invalid, or a cap stopped the runs.
     """
-    run_settings = inputs.settings_of({**settings, "out": str(out).rstrip("/")})
-    models = _GateModels(model, scorers, data)
-    request = _request(Path(file), run_settings, models, None)
+    request = _request(file, out, settings, model, scorers, data)
     inputs.whole((await gating.run_checks(request, watch or Watch())).ended)
-    return {name: f"{request.out}/{run}" for name, run in request.file.folders.items()}
+    return {name: f"{request.settings.out}/{run}" for name, run in request.file.folders.items()}
 
 
 async def monitor(
@@ -140,15 +133,18 @@ async def monitor(
     Raises:
         UserError: If the look cannot be made or judged.
     """
-    checks = read(Path(file))
-    folder = str(out).rstrip("/")
-    models = _GateModels(model, scorers, data)
+    request = _request(file, out, settings, model, scorers, data)
+    checks, folder = request.file, request.settings.out
     while True:
-        if not show:
-            look = inputs.settings_of({**settings, "out": gating.next_look(folder)})
-            request = _request(Path(file), look, models, None)
-            inputs.whole((await gating.run_checks(request, watch or Watch())).ended)
-        result = await asyncio.to_thread(gating.judged, checks, folder, false_alarm_every)
+        if show:
+            result = await asyncio.to_thread(gating.judged, checks, folder, false_alarm_every)
+        else:
+            ended, finding = await gating.look(
+                request, watch or Watch(), false_alarm_every=false_alarm_every
+            )
+            inputs.whole(ended)
+            assert finding is not None  # the runs are whole
+            result = finding
         if looked is not None:
             looked(result)
         if every is None or show:
@@ -156,68 +152,21 @@ async def monitor(
         await asyncio.sleep(every)
 
 
-class _GateModels:
-    """What the runs of a gate ask: the model, scorers and data."""
-
-    def __init__(
-        self,
-        model: Model | None,
-        scorers: Mapping[str, Scorer] | None,
-        data: str | Path | None,
-    ) -> None:
-        self._model, self._scorers = model, scorers
-        self._data = inputs.folder_of(data)
-
-    def preparing(self, settings: RunSettings) -> Prepare:
-        """What makes the request of each run under these settings."""
-
-        def prepare(run: GateRun, folder: str) -> tuple[Request, Measurement]:
-            measurement = Measurement(
-                instrument=run.instrument,
-                options=run.instrument.options_from(run.options),
-                services=inputs.Scorers(self._scorers),
-            )
-            replay = f"{settings.replay.rstrip('/')}/{run.folder}" if settings.replay else None
-            method = measurement.method(build_method(run.method, run.set))
-            within = measurement.limited(replace(settings, out=folder, replay=replay))
-            source = measurement.items(self._data)
-            return inputs.request_of(source, method, within, model=self._model), measurement
-
-        return prepare
-
-
-async def _gate(
-    path: Path,
-    baseline: list[str],
-    runs: list[str],
-    settings: RunSettings,
-    models: _GateModels,
-    watch: Watch,
-) -> Gate:
-    notes: tuple[Remark, ...] = ()
-    file = read(path)
-    if not baseline:
-        raise UserError("There is no baseline to compare with. Create it with gate_baseline.")
-    if not runs:
-        gating.refuse_own_baseline(baseline, settings.out)
-        ended = await gating.run_checks(_request(path, settings, models, baseline), watch)
-        inputs.whole(ended.ended)
-        runs, notes = [settings.out], ended.notes
-    return await asyncio.to_thread(
-        lambda: gating.judge(file, baseline, runs, prices=settings.prices, notes=notes)
-    )
-
-
 def _request(
-    path: Path, settings: RunSettings, models: _GateModels, baseline: Sequence[str] | None
+    file: str | Path,
+    out: str | Path,
+    settings: OptionalRunOptions,
+    model: Model | None,
+    scorers: Mapping[str, Scorer] | None,
+    data: str | Path | None,
+    baseline: Sequence[str] | None = None,
 ) -> GateRequest:
-    caps = Caps(max_calls=settings.max_calls, max_cost=settings.max_cost, prices=settings.prices)
+    models = inputs.run_models(model, scorers, data)
     return GateRequest(
-        file=read(path),
-        out=settings.out,
-        prepare=models.preparing(settings),
+        file=read(Path(file)),
+        settings=inputs.settings_of({**settings, "out": str(out).rstrip("/")}),
+        models=lambda _: models,
         baseline=baseline,
-        caps=caps,
     )
 
 

@@ -14,10 +14,12 @@ from evenhand.core.errors import UserError
 from evenhand.core.prices import Prices
 from evenhand.experiments import config as configuration
 from evenhand.experiments.dossiers import runs_in
+from evenhand.experiments.measuring import Measurement, RunModels
 from evenhand.experiments.request import OpenCast, Request
 from evenhand.experiments.running import RunEnd
 from evenhand.experiments.settings import RunSettings, settings_from
 from evenhand.experiments.stopping import StoppingQuestion
+from evenhand.findings.audit import is_audit
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.comparison import compare as comparison_of
 from evenhand.findings.report import Report
@@ -293,6 +295,20 @@ class Scorers:
         for scorer in self._opened.values():
             await scorer.close()
         self._opened.clear()
+
+
+def run_models(
+    model: Model | None, scorers: Mapping[str, Scorer] | None, data: str | Path | None
+) -> RunModels:
+    """Give measurements the model, the scorers and the data that a function is given."""
+
+    def request(
+        source: Source, method: Method, settings: RunSettings, measurement: Measurement | None
+    ) -> Request:
+        audits = measurement is not None and is_audit(measurement.instrument)
+        return replace(request_of(source, method, settings, model=model), is_audit=audits)
+
+    return RunModels(request=request, services=Scorers(scorers), data=folder_of(data))
 
 
 def _kind(value: Any) -> str:

@@ -15,17 +15,15 @@ from evenhand.api.inputs import Model
 from evenhand.core import Item, Turn
 from evenhand.core.errors import DeadlinePassed, UserError
 from evenhand.experiments import measuring
-from evenhand.experiments.frontiers import chosen, fresh_sample, run_frontier
-from evenhand.experiments.measuring import Measurement, MeasurementResult, concluded
+from evenhand.experiments.frontiers import plan_frontier, run_frontier
+from evenhand.experiments.measuring import MeasurementResult, concluded
 from evenhand.experiments.request import Watch
 from evenhand.experiments.running import execute, is_done
 from evenhand.experiments.settings import RunOptions, RunSettings, show_settings
-from evenhand.experiments.stopping import until_decided
-from evenhand.experiments.sweep import MethodSeries
-from evenhand.findings.audit import Audit, is_audit
+from evenhand.findings.audit import Audit
 from evenhand.findings.forecast import Forecast
 from evenhand.findings.forecast import forecast as forecast_of
-from evenhand.findings.frontier import Frontier, require_harm
+from evenhand.findings.frontier import Frontier
 from evenhand.findings.report import Report
 from evenhand.findings.run import Run, TracedAnswer
 from evenhand.instruments import Instrument
@@ -336,23 +334,17 @@ async def frontier(
     Example:
         >>> evenhand.frontier("bbq", methods=["cot", "stardtox"], model=model, out="runs/front")
     """
-    measured = inputs.measuring(instrument)
-    require_harm(measured)
-    services = inputs.Scorers(scorers)
-    measurement = Measurement(
-        instrument=measured, options=measured.options_from(options or {}), services=services
+    plan = await asyncio.to_thread(
+        plan_frontier,
+        inputs.measuring(instrument),
+        options or {},
+        methods,
+        calls,
+        inputs.run_models(model, scorers, data),
+        inputs.settings_of(settings),
+        watch or Watch(),
     )
-    selected = chosen(methods, calls, measured)
-    run_settings = measurement.limited(inputs.settings_of(settings))
-    folder = inputs.folder_of(data)
-    fresh = await asyncio.to_thread(fresh_sample, measurement, folder) if confirm else None
-    source = await asyncio.to_thread(measurement.items, folder)
-    run_settings = replace(run_settings, out=run_settings.out.rstrip("/"))
-    request = inputs.request_of(source, selected[0].method, run_settings, model=model)
-    series = MethodSeries(
-        request=request, measurement=measurement, watch=watch or Watch(), calls=calls
-    )
-    result = await run_frontier(series, selected, fresh=fresh, data=folder)
+    result = await run_frontier(plan, confirm=confirm)
     inputs.whole(result.ended)
     assert result.frontier is not None  # the runs are whole, and no pilot
     return result.frontier
@@ -371,21 +363,16 @@ async def _measured(
     finite_population: bool = False,
     watch: Watch | None,
 ) -> MeasurementResult:
-    measurement = Measurement(
-        instrument=instrument,
-        options=instrument.options_from(options or {}),
-        services=inputs.Scorers(scorers),
+    prepared = await asyncio.to_thread(
+        measuring.prepared,
+        instrument,
+        options or {},
+        inputs.method_of(method),
+        inputs.run_models(model, scorers, data),
+        settings,
+        inputs.question_of(stop_when, finite_population),
     )
-    remedy = measurement.method(inputs.method_of(method))
-    question = inputs.question_of(stop_when, finite_population)
-    source = await asyncio.to_thread(measurement.items, inputs.folder_of(data))
-    if question is not None:
-        source = await asyncio.to_thread(
-            until_decided, instrument, source, question, seed=settings.seed
-        )
-    request = inputs.request_of(source, remedy, measurement.limited(settings), model=model)
-    request = replace(request, is_audit=is_audit(instrument))
-    return await measuring.measure(measurement, request, watch or Watch())
+    return await measuring.measure(*prepared, watch or Watch())
 
 
 show_settings(mitigate, measure, audit, forecast, frontier)

@@ -1,23 +1,16 @@
 """Count the benign texts that methods make worse."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
 from evenhand.api import inputs
 from evenhand.api.inputs import Model
-from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.request import Watch
 from evenhand.experiments.settings import RunOptions, show_settings
-from evenhand.experiments.sweep import MethodSeries, methods_of, run_overcorrection
+from evenhand.experiments.sweep import run_overcorrection
 from evenhand.findings.sweep import Sweep
-from evenhand.instruments.overcorrection.instrument import (
-    USUAL,
-    OverCorrection,
-    OverCorrectionOptions,
-)
+from evenhand.instruments.overcorrection.instrument import USUAL, OverCorrectionOptions
 from evenhand.methods import Method
 from evenhand.scorers import Scorer
 
@@ -61,20 +54,13 @@ async def overcorrection(
         ...                                 out="runs/benign")
         >>> swept["fairness"].report["made_worse"].value
     """
-    chosen = methods_of(methods)
-    measurement = Measurement(
-        instrument=OverCorrection(),
-        options=OverCorrectionOptions(
-            items=items, texts=inputs.path_of(texts), sample_seed=sample_seed
-        ),
-        services=inputs.Scorers(scorers),
+    ended, swept = await run_overcorrection(
+        methods,
+        OverCorrectionOptions(items=items, texts=inputs.path_of(texts), sample_seed=sample_seed),
+        inputs.run_models(model, scorers, data),
+        inputs.settings_of(settings),
+        watch or Watch(),
     )
-    source = await asyncio.to_thread(measurement.items, inputs.folder_of(data))
-    run_settings = inputs.settings_of(settings)
-    run_settings = replace(run_settings, out=run_settings.out.rstrip("/"))
-    request = inputs.request_of(source, chosen[0].method, run_settings, model=model)
-    series = MethodSeries(request=request, measurement=measurement, watch=watch or Watch())
-    ended, swept = await run_overcorrection(series, chosen)
     inputs.whole(ended)
     assert swept is not None  # the runs are whole
     return swept

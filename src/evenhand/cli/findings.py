@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from evenhand.api.inputs import compared
 from evenhand.cli.codes import UNFINISHED
 from evenhand.cli.options import CertificateFolder, ConfigFile, Full, Json, PriceFile, names_in
 from evenhand.cli.screen import err, out, print_finding, print_json
@@ -15,9 +16,8 @@ from evenhand.experiments import config as configuration
 from evenhand.experiments import run_folders
 from evenhand.experiments.dossiers import dossier_of, runs_in
 from evenhand.findings.audit import audit_of, is_audit
-from evenhand.findings.comparison import compare as compared
 from evenhand.findings.reliability import reliability as studied
-from evenhand.instruments import instrument_of, same_instrument
+from evenhand.instruments import instrument_of
 from evenhand.instruments.likelihood_sets import compare_sets, runs_at
 from evenhand.runs.store import RunReader
 from evenhand.views import save, terminal_of
@@ -56,10 +56,7 @@ def compare(
     if sets:
         comparisons = compare_sets(runs_at(before), sets)
     else:
-        runs = runs_named(before), runs_named(after)
-        for run in (*runs[0], *runs[1]):
-            same_instrument(runs[0][0], run)
-        comparisons = [compared(instrument_of(runs[1][0]), *runs)]
+        comparisons = [compared(names_in(before), names_in(after), None)]
     if json:
         several = [plain(comparison.to_dict()) for comparison in comparisons]
         print_json(several[0] if len(several) == 1 else {"sets": several})

@@ -1,13 +1,12 @@
 """`evenhand frontier` and `evenhand overcorrection`: several methods on the same items."""
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from evenhand.api.configured import ConfigServices
+from evenhand.api.configured import run_models
 from evenhand.cli.execution import Terminal, end, show_dry_run
 from evenhand.cli.options import (
     DrawSeed,
@@ -17,22 +16,15 @@ from evenhand.cli.options import (
     RunCommand,
     Sample,
     SampleSeed,
+    assigned,
     names_in,
-    sampled,
     with_run_options,
 )
 from evenhand.cli.screen import out, print_finding
-from evenhand.experiments import config as configuration
-from evenhand.experiments.frontiers import chosen, fresh_sample, run_frontier
-from evenhand.experiments.measuring import Measurement
-from evenhand.experiments.sweep import FILES, MethodSeries, methods_of, run_overcorrection
-from evenhand.findings.frontier import require_harm
+from evenhand.experiments.frontiers import plan_frontier, run_frontier
+from evenhand.experiments.sweep import FILES, run_overcorrection
 from evenhand.instruments import instrument_named
-from evenhand.instruments.overcorrection.instrument import (
-    USUAL,
-    OverCorrection,
-    OverCorrectionOptions,
-)
+from evenhand.instruments.overcorrection.instrument import USUAL, OverCorrectionOptions
 from evenhand.views.files import write_frontier
 
 
@@ -80,42 +72,27 @@ def _frontier(
 
     Example: evenhand frontier --methods cot,detect_first,stardtox --per-category 8 --out runs/front
     """
-    instrument = instrument_named(bench)
-    require_harm(instrument)
-    names = [name.strip() for name in (methods or "").split(",") if name.strip()]
-    selected = chosen(names, calls, instrument)
-    values = {"preset": preset, "per_category": per_category}
-    source, chosen_options = sampled(
-        instrument, sample or (), {**values, "sample_seed": sample_seed}
-    )
-    borrowing = tuple(entry.name for entry in selected if entry.lender is not None)
-    if options.settings.dry_run or options.settings.pilot:
-        # a method that borrows critiques needs the whole run of its lender
-        selected = [entry for entry in selected if entry.lender is None]
+    typed = {"preset": preset, "per_category": per_category, "sample_seed": sample_seed}
+    values = {name: value for name, value in typed.items() if value is not None}
+    values |= assigned("--sample", sample or ())
     config = options.load()
-    measurement = Measurement(
-        instrument=instrument, options=chosen_options, services=ConfigServices(config)
-    )
-    request = options.into(options.out.rstrip("/")).request(source, selected[0].method, config)
-    request = replace(request, settings=measurement.limited(request.settings))
+    plan = plan_frontier(
+        instrument_named(bench), values, names_in(methods or ""), calls, run_models(config),
+        options.run_settings(), Terminal(config),
+    )  # fmt: skip
     if options.settings.dry_run:
-        requests = {entry.name: replace(request, method=entry.method) for entry in selected}
-        show_dry_run(requests, json=options.json, waiting=borrowing)
-    data = configuration.data_folder()
-    fresh = fresh_sample(measurement, data) if confirm else None
-    series = MethodSeries(
-        request=request, measurement=measurement, watch=Terminal(config), calls=calls
-    )
-    result = asyncio.run(run_frontier(series, selected, fresh=fresh, data=data))
+        show_dry_run(plan.requests(), json=options.json, waiting=plan.waiting)
+    result = asyncio.run(run_frontier(plan, confirm=confirm))
     if result.forecast is not None:
         print_finding(result.forecast, json=options.json)
     if result.frontier is None:
         end(result.ended, below_floor=False)
         return
     print_finding(result.frontier, full=full, json=options.json)
-    written = write_frontier(result.frontier, request.settings.out)
+    folder = options.out.rstrip("/")
+    written = write_frontier(result.frontier, folder)
     if not options.json:
-        out.print(f"{request.settings.out}/{', '.join(written)}", style="dim")
+        out.print(f"{folder}/{', '.join(written)}", style="dim")
     below = any(entry.report.coverage.below_floor for entry in result.frontier.entries)
     end(result.ended, below_floor=below)
 
@@ -156,21 +133,20 @@ def _overcorrection(
 
     Example: evenhand overcorrection --method default,fairness,stardtox --out runs/benign
     """
-    chosen = methods_of(names_in(method))
-    config, instrument = options.load(), OverCorrection()
-    measurement = Measurement(
-        instrument=instrument,
-        options=OverCorrectionOptions(items=items, texts=texts, sample_seed=sample_seed),
-        services=ConfigServices(config),
+    config, folder = options.load(), options.out.rstrip("/")
+    ended, result = asyncio.run(
+        run_overcorrection(
+            names_in(method),
+            OverCorrectionOptions(items=items, texts=texts, sample_seed=sample_seed),
+            run_models(config),
+            options.run_settings(),
+            Terminal(config),
+        )
     )
-    source = measurement.items(configuration.data_folder())
-    request = options.into(options.out.rstrip("/")).request(source, chosen[0].method, config)
-    series = MethodSeries(request=request, measurement=measurement, watch=Terminal(config))
-    ended, result = asyncio.run(run_overcorrection(series, chosen))
     if result is None:
         end(ended, below_floor=False)
         return
-    print_finding(result, json=options.json, written=f"{request.settings.out}/{', '.join(FILES)}")
+    print_finding(result, json=options.json, written=f"{folder}/{', '.join(FILES)}")
     end(ended, below_floor=result.below_floor)
 
 

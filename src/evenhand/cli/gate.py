@@ -14,21 +14,20 @@ from typing import Annotated, NoReturn, TextIO
 
 import typer
 
+from evenhand.api.configured import in_config, run_models
 from evenhand.cli.codes import BELOW_FLOOR, BROKEN, FAILED, INCONCLUSIVE
 from evenhand.cli.execution import Terminal, end
-from evenhand.cli.options import RunCommand, prepared, with_run_options
+from evenhand.cli.options import RunCommand, with_run_options
 from evenhand.cli.screen import err, out, print_finding, print_json, problem
 from evenhand.core import environment
 from evenhand.core.errors import EvenhandError, UserError
-from evenhand.core.new_files import write_new
-from evenhand.core.prices import Prices
 from evenhand.experiments import gating
-from evenhand.experiments.gate_file import EXAMPLE, GateFile, GateRun, read
-from evenhand.experiments.gating import GateRequest, judged, next_look
-from evenhand.experiments.measuring import Measurement
-from evenhand.experiments.request import Caps, Request
-from evenhand.findings.display import Remark
+from evenhand.experiments.config import Config
+from evenhand.experiments.gate_file import GateFile, read, write_example
+from evenhand.experiments.gating import GateRequest
+from evenhand.experiments.measuring import RunModels
 from evenhand.findings.gate import Gate, Verdict, broken
+from evenhand.findings.monitoring import Monitoring
 from evenhand.findings.monitoring import Verdict as WatchVerdict
 from evenhand.views import gate_files, save
 
@@ -112,13 +111,13 @@ def _end(code: int) -> NoReturn:
 
 
 def _write_example(file: Path) -> None:
-    write_new(file, EXAMPLE.encode())
+    write_example(file)
     out.print(f"wrote {file}. Next: evenhand gate {file} --as-baseline --out runs/main")
 
 
-def _result(arguments: _GateArguments) -> Gate:
-    """Run the checks and evaluate them; a baseline, a pilot or a stop ends the command."""
-    file, options = read(arguments.file), arguments.options
+def _refuse(arguments: _GateArguments) -> None:
+    """Refuse a gate without a baseline, and options that exclude each other."""
+    options = arguments.options
     if not (
         arguments.baseline
         or arguments.as_baseline
@@ -134,55 +133,39 @@ def _result(arguments: _GateArguments) -> Gate:
         raise UserError("--as-baseline makes runs and --run reads finished runs. Omit one of them")
     if arguments.run and options.settings.system is not None:
         raise UserError("--run reads finished runs and makes no model calls. Omit --system")
-    prices = _prices(options)
-    if arguments.run:
-        return gating.judge(file, arguments.baseline, arguments.run, prices=prices)
-    if arguments.baseline:
-        gating.refuse_own_baseline(arguments.baseline, options.out)
-    notes = run_checks(file, options, None if arguments.as_baseline else arguments.baseline)
-    if arguments.as_baseline:
-        _show_baseline(file, arguments)
-    return gating.judge(file, arguments.baseline, [options.out], prices=prices, notes=notes)
 
 
-def _prices(options: RunCommand) -> Prices | None:
-    settings = options.load()
-    return settings.prices.prices() if settings.prices else None
-
-
-def run_checks(
-    file: GateFile, options: RunCommand, baseline: Sequence[str] | None = None
-) -> Sequence[Remark]:
-    """Run every run of the file. A dry run, a pilot or a stop ends the command."""
-
-    def prepare(run: GateRun, folder: str) -> tuple[Request, Measurement]:
-        replay = options.settings.replay
-        within = f"{replay.rstrip('/')}/{run.folder}" if replay else None
-        settings = replace(options.settings, out=folder, replay=within)
-        run_options = replace(options, settings=settings, method=run.method, set_=list(run.set),
-                              model=options.model or run.model)  # fmt: skip
-        measurement, request = prepared(run.instrument, run_options, dict(run.options))
-        return request, measurement
-
-    prices = _prices(options)
-    caps = Caps(
-        max_calls=options.settings.max_calls, max_cost=options.settings.max_cost, prices=prices
-    )
-    request = GateRequest(
-        file=file, out=options.out, prepare=prepare, model=options.model, baseline=baseline,
-        caps=caps,
-    )  # fmt: skip
-    if options.settings.dry_run:
+def _result(arguments: _GateArguments) -> Gate:
+    """Run the checks and evaluate them; a baseline, a pilot or a stop ends the command."""
+    file, options = read(arguments.file), arguments.options
+    _refuse(arguments)
+    config = options.load()
+    request = _request(file, options, config, None if arguments.as_baseline else arguments.baseline)
+    if options.settings.dry_run and not arguments.run:
         print_finding(asyncio.run(gating.preview_runs(request)), json=options.json)
         _end(INCONCLUSIVE)
-    runs = asyncio.run(gating.run_checks(request, Terminal(options.load())))
+    runs = asyncio.run(gating.run_gate(request, arguments.run, Terminal(config)))
     if runs.forecast is not None:
         print_finding(runs.forecast, json=options.json)
     end(runs.ended, below_floor=False)
+    if runs.gate is not None:
+        return runs.gate
     if options.settings.pilot:
         err.print("a pilot gives no verdict")
         _end(INCONCLUSIVE)
-    return runs.notes
+    return _show_baseline(file, arguments)
+
+
+def _request(
+    file: GateFile, options: RunCommand, config: Config, baseline: Sequence[str] | None = None
+) -> GateRequest:
+    def models(name: str | None) -> RunModels:
+        return run_models(replace(options, model=name).load())
+
+    settings = in_config(config, options.run_settings())
+    return GateRequest(
+        file=file, settings=settings, models=models, model=options.model, baseline=baseline
+    )
 
 
 def _show_baseline(file: GateFile, arguments: _GateArguments) -> NoReturn:
@@ -198,11 +181,7 @@ def _show_baseline(file: GateFile, arguments: _GateArguments) -> NoReturn:
 def _tell(result: Gate, options: RunCommand) -> None:
     """Show the result, and write it in every format."""
     print_finding(result, json=options.json)
-    page = gating.write_gate(result, options.out)
-    summary = environment.github_summary()
-    if summary is not None:
-        with Path(summary).open("ab") as job_page:
-            job_page.write(page)
+    gating.write_gate(result, options.out)
 
 
 @contextmanager
@@ -300,12 +279,20 @@ def _looked(
 ) -> int:
     """Make a look, show the result of all looks, and return the exit code. A failed look is an
     error, and further looks follow."""
+    result: Monitoring | None
     try:
-        if not show:
-            run_checks(checks, options.into(next_look(options.out)))
-        result = judged(checks, options.out, false_alarm_every)
+        if show:
+            result = gating.judged(checks, options.out, false_alarm_every)
+        else:
+            config = options.load()
+            request, watch = _request(checks, options, config), Terminal(config)
+            ended, result = asyncio.run(
+                gating.look(request, watch, false_alarm_every=false_alarm_every)
+            )
+            end(ended, below_floor=False)
     except (EvenhandError, OSError) as error:
         return _broken(error, options)
+    assert result is not None  # the runs are whole
     print_finding(result, json=options.json)
     try:
         if report is not None:

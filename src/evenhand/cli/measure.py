@@ -6,13 +6,14 @@ are the same for every benchmark."""
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, fields, replace
+from dataclasses import MISSING, Field, fields
 from inspect import Parameter, Signature, getdoc, signature
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
+from evenhand.api.configured import run_models
 from evenhand.api.inputs import question_of
 from evenhand.cli.codes import BELOW_FLOOR, STOPPED
 from evenhand.cli.execution import Out, Terminal, end, show_dry_run, show_forecast
@@ -25,7 +26,6 @@ from evenhand.cli.options import (
     ModelName,
     RunCommand,
     names_in,
-    prepared,
     with_run_options,
 )
 from evenhand.cli.screen import err, out, print_finding, print_json
@@ -34,10 +34,9 @@ from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments.config import Config
 from evenhand.experiments.exchange import instrument_for
-from evenhand.experiments.measuring import draw_sets, measure_sets, run_folders
+from evenhand.experiments.measuring import draw_sets, measure_sets, prepared, run_folders
 from evenhand.experiments.measuring import measure as measured
 from evenhand.experiments.settings import RunSettings
-from evenhand.experiments.stopping import until_decided
 from evenhand.findings.audit import Audit
 from evenhand.findings.report import Report
 from evenhand.instruments import Instrument, instrument_named
@@ -248,14 +247,14 @@ def run(
     """
     full, stop_when = values.pop("full", False), values.pop("stop_when", None)
     question = question_of(stop_when, values.pop("finite_population", False))
-    measurement, request = prepared(instrument, options, values)
+    config, method = options.load(), options.built_method()
+    measurement, request = prepared(
+        instrument, values, method, run_models(config), options.run_settings(), question
+    )
     settings = request.settings
-    if question is not None:
-        source = until_decided(instrument, request.source, question, seed=settings.seed)
-        request = replace(request, source=source)
     if settings.dry_run:
         show_dry_run({settings.out: request}, json=options.json)
-    result = asyncio.run(measured(measurement, request, Terminal(options.load())))
+    result = asyncio.run(measured(measurement, request, Terminal(config)))
     if result.ended.pilot is not None:
         show_forecast(settings, result.ended, json=options.json)
         return

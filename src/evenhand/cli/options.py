@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,15 +12,12 @@ import typer
 from pydantic import JsonValue
 from typer.core import TyperGroup
 
-from evenhand.api.configured import ConfigServices, alone, request_of
+from evenhand.api.configured import request_of
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments.config import Config
-from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.request import Request
 from evenhand.experiments.settings import RunSettings, Setting, declared_in
-from evenhand.findings.audit import is_audit
-from evenhand.instruments import Instrument
 from evenhand.methods import Method
 from evenhand.methods.build import build_method
 from evenhand.runs.runners import Source
@@ -143,13 +140,16 @@ class RunCommand:
             params=self.settings.params,
         )
 
+    def built_method(self) -> Method:
+        """Build the method of --method, --set and --wording."""
+        return build_method(self.method, self.set_ or (), self.wording)
+
+    def run_settings(self) -> RunSettings:
+        """Return the settings of the run, with the words of the system prompt."""
+        return replace(self.settings, system=system_prompt(self.settings.system))
+
     def request(
-        self,
-        source: Source,
-        method: Method | None = None,
-        config: Config | None = None,
-        *,
-        is_audit: bool = False,
+        self, source: Source, method: Method | None = None, config: Config | None = None
     ) -> Request:
         """Make the request for these items.
 
@@ -157,40 +157,13 @@ class RunCommand:
             source: The items.
             method: The method. Default: the method of the options.
             config: The config. Default: the result of `load`.
-            is_audit: Whether a judge is audited.
 
         Returns:
             The request.
         """
-        settings = replace(self.settings, system=system_prompt(self.settings.system))
         return request_of(
-            config or self.load(),
-            source,
-            method or build_method(self.method, self.set_ or (), self.wording),
-            settings,
-            is_audit=is_audit,
+            config or self.load(), source, method or self.built_method(), self.run_settings()
         )
-
-
-def prepared(
-    instrument: Instrument, options: RunCommand, values: Mapping[str, Any]
-) -> tuple[Measurement, Request]:
-    """Make the measurement of a benchmark with its own options, and the request for its items."""
-    config = options.load()
-    measurement = Measurement(
-        instrument=instrument,
-        options=instrument.options_from(values),
-        services=ConfigServices(config),
-    )
-    requested = build_method(options.method, options.set_ or (), options.wording)
-    method = measurement.method(requested)
-    players = instrument.players(measurement.options, method)
-    source = measurement.items(configuration.data_folder())
-    request = options.request(
-        source, method, alone(config, players) if players else config,
-        is_audit=is_audit(instrument),
-    )  # fmt: skip
-    return measurement, replace(request, settings=measurement.limited(request.settings))
 
 
 _BEFORE = ("method", "wording", "set_")  # in the help, the others come after the settings
@@ -319,16 +292,6 @@ def key_in(variable: str | None) -> str | None:
     if variable and not key:
         raise UserError(f"--key-env {variable}: this variable is not set, or is empty")
     return key
-
-
-def sampled(
-    instrument: Instrument, assignments: Sequence[str], requested: Mapping[str, Any]
-) -> tuple[Source, Any]:
-    """Return the sample of a benchmark with these options, and the options themselves."""
-    values = {name: value for name, value in requested.items() if value is not None}
-    values |= assigned("--sample", assignments)
-    options = instrument.options_from(values)
-    return instrument.source(configuration.data_folder(), options), options
 
 
 def group_for(unsaid: str, *, bare: bool = False) -> type[TyperGroup]:

@@ -11,7 +11,6 @@ from rich.text import Text
 from evenhand.cli.codes import ERROR, UNFINISHED
 from evenhand.cli.options import CertificateFolder, ConfigFile, Json, PriceFile, group_for
 from evenhand.cli.screen import err, print_finding, print_json
-from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments.dossiers import runs_in
 from evenhand.experiments.exchange import export as exported
@@ -74,8 +73,6 @@ def make(
 
     Example: evenhand runs pack make runs/now runs/after --out evidence.zip
     """
-    if to.suffix != ".zip":
-        raise UserError(f"{to}: the name must end in .zip")
     settings = configuration.load(config, None, None, prices=prices)
     wishes = PackOptions(
         title=title,

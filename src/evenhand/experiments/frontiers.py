@@ -2,20 +2,23 @@
 fresh sample: what was chosen as the best of several looks better than it is."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from typing import Any
 
 from evenhand.core.errors import UserError
-from evenhand.experiments.measuring import Measurement
-from evenhand.experiments.request import left_for
+from evenhand.experiments.measuring import Measurement, RunModels
+from evenhand.experiments.request import Request, Watch, left_for
 from evenhand.experiments.running import RunEnd
+from evenhand.experiments.settings import RunSettings
 from evenhand.experiments.sweep import MethodSeries, SweepMethod
 from evenhand.findings.display import Remark
 from evenhand.findings.forecast import FrontierForecast, forecast, whole
-from evenhand.findings.frontier import VOTE, Frontier, confirm, frontier, odd
+from evenhand.findings.frontier import VOTE, Frontier, frontier, odd, require_harm
+from evenhand.findings.frontier import confirm as confirmed_by
 from evenhand.findings.scoring import ScoringSpec
-from evenhand.instruments._contract import DataFolder
+from evenhand.instruments._contract import DataFolder, Instrument
 from evenhand.methods import Method, within
 from evenhand.runs.runners import Source
 from evenhand.views.files import plain
@@ -33,27 +36,79 @@ class FrontierRun:
     forecast: FrontierForecast | None = None
 
 
-async def run_frontier(
-    series: MethodSeries,
-    chosen: Sequence[SweepMethod],
-    *,
-    fresh: Measurement | None,
-    data: DataFolder,
-) -> FrontierRun:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedFrontier:
+    """The methods of a frontier, and the request that they share."""
+
+    series: MethodSeries
+    chosen: Sequence[SweepMethod]
+    waiting: tuple[str, ...]  # methods that borrow critiques
+    data: DataFolder
+
+    def requests(self) -> dict[str, Request]:
+        """Give the request of each method, for a dry run."""
+        return {
+            entry.name: replace(self.series.request, method=entry.method) for entry in self.chosen
+        }
+
+
+def plan_frontier(
+    instrument: Instrument,
+    values: Mapping[str, Any],
+    methods: Sequence[Method | str],
+    calls: int,
+    models: RunModels,
+    settings: RunSettings,
+    watch: Watch,
+) -> PlannedFrontier:
+    """Draw the items of a frontier and choose its methods.
+
+    Args:
+        instrument: The instrument, which must have a measure of harm.
+        values: Its options by name.
+        methods: The methods to compare; empty for the usual ones.
+        calls: The calls per item to which each method is fitted.
+        models: The models, the scorers and the data.
+        settings: The settings of all runs together.
+        watch: Receives progress and remarks.
+
+    Returns:
+        The methods and what they are asked.
+    """
+    require_harm(instrument)
+    selected = chosen(methods, calls, instrument)
+    measurement = Measurement(
+        instrument=instrument, options=instrument.options_from(values), services=models.services
+    )
+    source = measurement.items(models.data)
+    waiting = tuple(entry.name for entry in selected if entry.lender is not None)
+    if settings.dry_run or settings.pilot:
+        # a method that borrows critiques needs the whole run of its lender
+        selected = [entry for entry in selected if entry.lender is None]
+    settings = replace(settings, out=settings.out.rstrip("/"))
+    request = models.request(source, selected[0].method, settings, None)
+    request = replace(request, settings=measurement.limited(request.settings))
+    series = MethodSeries(request=request, measurement=measurement, watch=watch, calls=calls)
+    return PlannedFrontier(series=series, chosen=selected, waiting=waiting, data=models.data)
+
+
+async def run_frontier(plan: PlannedFrontier, *, confirm: bool) -> FrontierRun:
     """Run several methods and compare harm, utility and cost.
 
     Args:
-        series: The request and the measurement, for all methods.
-        chosen: The methods.
-        fresh: The measurement of a fresh sample, on which the winner is confirmed.
-        data: The folder of data sets.
+        plan: The methods and what they are asked.
+        confirm: Whether the winner is confirmed on a fresh sample.
 
     Returns:
         The frontier, or the forecast of a pilot.
     """
+    series, chosen, data = plan.series, plan.chosen, plan.data
     request, instrument = series.request, series.measurement.instrument
     prices = request.settings.prices
     try:
+        fresh = None
+        if confirm:
+            fresh = await asyncio.to_thread(fresh_sample, series.measurement, data)
         ended = await series.run(chosen)
         if ended.pilot is not None:
             runs = series.runs(chosen).items()
@@ -139,7 +194,7 @@ async def confirmed(
     measured = frontier(
         first_frontier.instrument, arms, calls=first_frontier.calls, prices=request.settings.prices
     )
-    return ended, confirm(first_frontier, measured, shared=shared)
+    return ended, confirmed_by(first_frontier, measured, shared=shared)
 
 
 def _ids(source: Source) -> set[str]:

@@ -12,6 +12,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evenhand.core.errors import UserError
+from evenhand.core.new_files import write_new
 from evenhand.findings.gate import GateCheck
 from evenhand.findings.measures import Measure
 from evenhand.findings.summed_statistics import Mean
@@ -92,6 +93,11 @@ def read(path: Path) -> GateFile:
         return _made(str(path), forms, lines)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
+
+
+def write_example(path: Path) -> None:
+    """Write an example of the file, where there is none yet."""
+    write_new(path, EXAMPLE.encode())
 
 
 def _place(where: tuple[int | str, ...]) -> str:

@@ -11,14 +11,16 @@ from typing import Annotated
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from evenhand.core import environment
 from evenhand.core.errors import CorruptRun, EvenhandError, UserError
 from evenhand.core.prices import Prices
 from evenhand.experiments.dry_run import dry_run
 from evenhand.experiments.gate_file import GateFile, GateRun
-from evenhand.experiments.measuring import Measurement
+from evenhand.experiments.measuring import Measurement, RunModels, prepared
 from evenhand.experiments.reproducing import RecipeJob, forecasts, run_all
-from evenhand.experiments.request import Caps, Following, Request, Watch
+from evenhand.experiments.request import Following, Request, Watch
 from evenhand.experiments.running import RunEnd
+from evenhand.experiments.settings import RunSettings
 from evenhand.experiments.stopping import InBlocks, in_blocks
 from evenhand.findings.display import Remark, RemarkOrText
 from evenhand.findings.forecast import DryRun, FrontierForecast
@@ -39,8 +41,8 @@ STORED = StoredAnswer.name
 CHECKS = "checks.json"  # in the folder of a gate: which check looks at which run
 
 
-Prepare = Callable[[GateRun, str], tuple[Request, Measurement]]
-"""Makes the request of one run into a folder, with the models of the caller."""
+ModelsNamed = Callable[[str | None], RunModels]
+"""Gives the models, scorers and data of the caller for a run, by the model that the run names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,14 +54,15 @@ class GateRequest:
     """
 
     file: GateFile
-    out: str
-    prepare: Prepare
+    settings: RunSettings  # `out` and `replay` hold all runs, and caps are for all together
+    models: ModelsNamed
     model: str | None = None  # its name in notes, in place of the one that a run names
     baseline: Sequence[str] | None = None
-    caps: Caps = field(default_factory=Caps)
 
     def jobs(self) -> list[RecipeJob]:
-        """One job per run of the file."""
+        """One job per run of the file; a baseline that the runs would overwrite is refused."""
+        if self.baseline:
+            refuse_own_baseline(self.baseline, self.settings.out)
         return [self._job(run) for run in self.file.runs]
 
     def _job(self, run: GateRun) -> RecipeJob:
@@ -68,10 +71,14 @@ class GateRequest:
                 f"{run.instrument.name} reads log-probabilities: make its run with `evenhand "
                 f"measure {run.instrument.name}`, and give the folder by --run"
             )
-        folder = f"{self.out}/{run.folder}"
+        folder, replay = f"{self.settings.out}/{run.folder}", self.settings.replay
+        within = f"{replay.rstrip('/')}/{run.folder}" if replay else None
+        settings = replace(self.settings, out=folder, replay=within)
 
         def prepare() -> tuple[Request, Measurement]:
-            request, measurement = self.prepare(run, folder)
+            method = build_method(run.method, run.set)
+            models = self.models(self.model or run.model)
+            measurement, request = prepared(run.instrument, run.options, method, models, settings)
             if not run.sequential or self.baseline is None:
                 return request, measurement
             planned = in_blocks_for(self.file, run, request.source, request.settings.seed)
@@ -88,9 +95,10 @@ class GateRequest:
 class GateRuns:
     """The end of a gate's runs. `notes` says which of them were finished before."""
 
-    ended: RunEnd
+    ended: RunEnd = field(default_factory=RunEnd)
     notes: tuple[Remark, ...] = ()
     forecast: FrontierForecast | None = None  # of a pilot
+    gate: Gate | None = None  # None of a baseline, a pilot, or runs that ended early
 
 
 async def preview_runs(request: GateRequest) -> DryRun:
@@ -103,15 +111,56 @@ async def run_checks(request: GateRequest, watch: Watch) -> GateRuns:
     end early and were no pilot, the folder holds a gate's runs that `judge` takes."""
     jobs = request.jobs()
     before = answered(job.out for job in jobs)
-    ended, pilots = await run_all(jobs, watch, request.caps)
+    ended, pilots = await run_all(jobs, watch, request.settings)
     if pilots:
-        expected = await forecasts(jobs, pilots, request.caps.prices, of="gate")
+        expected = await forecasts(jobs, pilots, request.settings.prices, of="gate")
         return GateRuns(ended=ended, forecast=expected)
     if ended.early or ended.pilot is not None:
         return GateRuns(ended=ended)
-    keep(request.file, request.out)
+    keep(request.file, request.settings.out)
     notes = finished_before(before, answered(job.out for job in jobs))
     return GateRuns(ended=ended, notes=tuple(notes))
+
+
+async def run_gate(request: GateRequest, runs: Sequence[str], watch: Watch) -> GateRuns:
+    """Run the checks, or take finished runs, and compare them with a baseline.
+
+    Args:
+        request: The checks. Without a baseline they are only run.
+        runs: The folders of finished runs; empty to run the checks.
+        watch: Receives progress and remarks.
+
+    Returns:
+        How the runs ended, and the result of every check.
+    """
+    settings, done = request.settings, GateRuns()
+    if not runs:
+        runs, done = [settings.out], await run_checks(request, watch)
+        if request.baseline is None or done.ended.early or settings.pilot:
+            return done
+    compare = partial(judge, request.file, request.baseline or (), runs, prices=settings.prices)
+    return replace(done, gate=await asyncio.to_thread(compare, notes=done.notes))
+
+
+async def look(
+    request: GateRequest, watch: Watch, *, false_alarm_every: int
+) -> tuple[RunEnd, Monitoring | None]:
+    """Make a look into a folder of its own, and judge all looks.
+
+    Args:
+        request: The checks. Its settings hold the folder of the looks.
+        watch: Receives progress and remarks.
+        false_alarm_every: Average number of looks between two false alarms, at least.
+
+    Returns:
+        How the runs ended, and the finding if they did not end early.
+    """
+    out = request.settings.out
+    settings = replace(request.settings, out=next_look(out))
+    ended = (await run_checks(replace(request, settings=settings), watch)).ended
+    if ended.early:
+        return ended, None
+    return ended, await asyncio.to_thread(judged, request.file, out, false_alarm_every)
 
 
 def refuse_own_baseline(baseline: Sequence[str], out: str) -> None:
@@ -127,8 +176,9 @@ def has_missing_answers(file: GateFile, out: str) -> bool:
     return any([report(instrument, run).coverage.below_floor for instrument, run in runs])
 
 
-def write_gate(result: Gate, out: str) -> bytes:
-    """Write gate.json, gate.md, junit.xml and gate.sarif into a folder; give the Markdown page."""
+def write_gate(result: Gate, out: str) -> None:
+    """Write gate.json, gate.md, junit.xml and gate.sarif into a folder, and on GitHub the summary
+    of the job."""
     page = markdown.render(page_of(result)).encode()
     outputs = {
         "gate.json": to_json(result),
@@ -139,7 +189,10 @@ def write_gate(result: Gate, out: str) -> bytes:
     folder = open_folder(out)
     for name, data in outputs.items():
         folder.replace(name, data)
-    return page
+    summary = environment.github_summary()
+    if summary is not None:
+        with Path(summary).open("ab") as job_page:
+            job_page.write(page)
 
 
 class _GateRecordCheck(BaseModel):

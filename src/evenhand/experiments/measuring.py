@@ -2,7 +2,7 @@
 Sets of texts are measured by the log-probability that a model gives them."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from evenhand.core.errors import UserError
 from evenhand.experiments.request import Request, Watch, left_for
 from evenhand.experiments.running import RunEnd, execute, is_done, is_finished
 from evenhand.experiments.settings import RunSettings
-from evenhand.experiments.stopping import InBlocks, next_block
+from evenhand.experiments.stopping import InBlocks, StoppingQuestion, next_block, until_decided
 from evenhand.experiments.thinking import score_thinking
 from evenhand.findings.audit import Audit, audit_of
 from evenhand.findings.report import Report, report
@@ -62,6 +62,50 @@ class Measurement:
         if tokens:
             limits = replace(limits, answer_tokens=tokens)
         return replace(settings, limits=limits)
+
+
+MakeRequest = Callable[[Source, Method, RunSettings, Measurement | None], Request]
+"""Makes the request of a run. An audit asks the models that its measurement names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunModels:
+    """The models, the scorers and the data of the caller."""
+
+    request: MakeRequest
+    services: Services
+    data: DataFolder
+
+
+def prepared(
+    instrument: Instrument,
+    values: Mapping[str, Any],
+    requested: Method,
+    models: RunModels,
+    settings: RunSettings,
+    question: StoppingQuestion | None = None,
+) -> tuple[Measurement, Request]:
+    """Make a measurement, and the request for its items.
+
+    Args:
+        instrument: The instrument.
+        values: Its options by name.
+        requested: The method, as the caller names it.
+        models: The models, the scorers and the data.
+        settings: The settings of the run.
+        question: The question that may end the run early; None to ask all items.
+
+    Returns:
+        The measurement and the request.
+    """
+    measurement = Measurement(
+        instrument=instrument, options=instrument.options_from(values), services=models.services
+    )
+    method, source = measurement.method(requested), measurement.items(models.data)
+    if question is not None:
+        source = until_decided(instrument, source, question, seed=settings.seed)
+    request = models.request(source, method, settings, measurement)
+    return measurement, replace(request, settings=measurement.limited(request.settings))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

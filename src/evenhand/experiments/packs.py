@@ -74,8 +74,11 @@ def make(runs: Sequence[RunReader], out: Path, wishes: PackOptions) -> PackManif
         The manifest of the pack.
 
     Raises:
-        UserError: If a framework does not exist, or the folder of `out` does not.
+        UserError: If a framework does not exist, the folder of `out` does not, or its name does
+            not end in .zip.
     """
+    if out.suffix != ".zip":
+        raise UserError(f"{out}: the name must end in .zip")
     unknown = [name for name in wishes.frameworks if name not in FRAMEWORKS]
     if unknown:
         raise UserError(

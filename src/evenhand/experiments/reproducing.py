@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from evenhand.core.errors import UserError, choices_for
 from evenhand.core.prices import Prices
 from evenhand.experiments.measuring import Measurement, measure
-from evenhand.experiments.request import Caps, Request, Watch, left_for, spent_within
+from evenhand.experiments.request import Request, Watch, left_for, spent_within
 from evenhand.experiments.running import RunEnd
 from evenhand.experiments.settings import RunSettings
 from evenhand.findings.audit import audit_of, is_audit
@@ -54,14 +54,14 @@ class RecipeJob:
 
 
 async def run_all(
-    jobs: Sequence[RecipeJob], watch: Watch, caps: Caps
+    jobs: Sequence[RecipeJob], watch: Watch, caps: RunSettings
 ) -> tuple[RunEnd, Mapping[Place, tuple[int, ...]]]:
     """Run jobs one after the other until all are done, a signal comes or a cap is reached.
 
     Args:
         jobs: The jobs, in order.
         watch: Receives progress and remarks.
-        caps: The caps of all jobs together.
+        caps: The settings whose caps are for all jobs together.
 
     Returns:
         How the last run ended, and the positions that each pilot has answered.
@@ -81,7 +81,7 @@ async def run_all(
     return ended, pilots
 
 
-async def _run(job: RecipeJob, watch: Watch, caps: Caps, others: Spent) -> RunEnd:
+async def _run(job: RecipeJob, watch: Watch, caps: RunSettings, others: Spent) -> RunEnd:
     try:
         request, measurement = job.prepare()
     except UserError as why:
@@ -304,8 +304,7 @@ async def run_jobs(arguments: Reproducing, plan: PlannedJobs, watch: Watch) -> R
         How the last run ended, and the tables or the forecast.
     """
     settings = arguments.settings
-    caps = Caps(max_calls=settings.max_calls, max_cost=settings.max_cost, prices=settings.prices)
-    ended, pilots = await run_all(plan.jobs, watch, caps)
+    ended, pilots = await run_all(plan.jobs, watch, settings)
     expected = None
     if settings.pilot and pilots:
         free = played_back(arguments)

@@ -8,7 +8,6 @@ from typing import Any
 
 from evenhand.agents import Agent, Cast
 from evenhand.core.errors import UserError
-from evenhand.core.prices import Prices
 from evenhand.experiments.certificates import Certified
 from evenhand.experiments.settings import RunSettings
 from evenhand.findings.display import RemarkOrText
@@ -80,28 +79,19 @@ def with_player(request: Request, role: str, player: Callable[[], ChatModel]) ->
     return replace(request, open_cast=opened)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caps:
-    """Caps are for all runs together."""
-
-    max_calls: int | None = None
-    max_cost: float | None = None
-    prices: Prices | None = None
-
-
-def spent_within(caps: Caps | RunSettings, folders: Iterable[str]) -> Spent:
+def spent_within(caps: RunSettings, folders: Iterable[str]) -> Spent:
     """Count what these runs have spent so far; without a cap nothing is counted."""
     if (caps.max_calls, caps.max_cost) == (None, None):
         return Spent()
     return sum((spent_on(folder, caps.prices) for folder in folders), Spent())
 
 
-def left_for(request: Request, caps: Caps | RunSettings, spent: Spent) -> Request:
+def left_for(request: Request, caps: RunSettings, spent: Spent) -> Request:
     """Give the request what is left of the caps; no cap stays none.
 
     Args:
         request: The request.
-        caps: The caps of all runs together.
+        caps: The settings whose caps are for all runs together.
         spent: What the other runs have spent.
 
     Returns:

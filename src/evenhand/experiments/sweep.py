@@ -7,13 +7,18 @@ from dataclasses import dataclass, replace
 
 from evenhand.agents import Limits
 from evenhand.core.errors import UserError
-from evenhand.experiments.measuring import Measurement, check
+from evenhand.experiments.measuring import Measurement, RunModels, check
 from evenhand.experiments.request import Request, Watch, left_for, spent_within, with_player
 from evenhand.experiments.running import RunEnd, execute, is_done, require_certified
+from evenhand.experiments.settings import RunSettings
 from evenhand.findings.comparison import refuse_who_picked
 from evenhand.findings.frontier import VOTE, FrontierArm, equal_calls, odd
 from evenhand.findings.sweep import Sweep, outcomes, sweep
-from evenhand.instruments.overcorrection.instrument import refuse_what_repairs_no_text
+from evenhand.instruments.overcorrection.instrument import (
+    OverCorrection,
+    OverCorrectionOptions,
+    refuse_what_repairs_no_text,
+)
 from evenhand.methods import Method, named, settings
 from evenhand.methods.build import build_method
 from evenhand.methods.shared_settings import OTHER_CRITIQUE
@@ -189,10 +194,32 @@ def methods_of(methods: Sequence[Method | str]) -> list[SweepMethod]:
 
 
 async def run_overcorrection(
-    series: MethodSeries, chosen: Sequence[SweepMethod]
+    methods: Sequence[Method | str],
+    options: OverCorrectionOptions,
+    models: RunModels,
+    settings: RunSettings,
+    watch: Watch,
 ) -> tuple[RunEnd, Sweep | None]:
-    """Run the methods and count the texts that each made worse; write the files of it. Nothing is
-    found where the runs ended early."""
+    """Run methods and count the texts that each made worse; write the files of it.
+
+    Args:
+        methods: The methods, as objects or by their names.
+        options: The texts.
+        models: The models, the scorers and the data.
+        settings: The settings of all runs together.
+        watch: Receives progress and remarks.
+
+    Returns:
+        How the runs ended, and the finding if they did not end early.
+    """
+    chosen = methods_of(methods)
+    measurement = Measurement(
+        instrument=OverCorrection(), options=options, services=models.services
+    )
+    source = await asyncio.to_thread(measurement.items, models.data)
+    settings = replace(settings, out=settings.out.rstrip("/"))
+    request = models.request(source, chosen[0].method, settings, None)
+    series = MethodSeries(request=request, measurement=measurement, watch=watch)
     try:
         ended = await series.run(chosen)
         if ended.early:

@@ -174,6 +174,12 @@ def test_a_damaged_run_is_not_packed(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["run"]
 
 
+def test_a_pack_whose_name_does_not_end_in_zip_is_refused(tmp_path: Path) -> None:
+    with raises_naming(UserError, "evidence.tar", ".zip"):
+        make(runs("bbq/default"), tmp_path / "evidence.tar", PackOptions())
+    assert not os.listdir(tmp_path)
+
+
 # -- signature and chain ---------------------------------------------------------------------------
 
 
