@@ -3,13 +3,19 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from evenhand.api.configured import request_of
 from evenhand.core import Failed
 from evenhand.core.errors import UserError
-from evenhand.experiments.config import Config, build_cast
+from evenhand.core.prices import Prices
+from evenhand.experiments.config import Config, ModelConfig, build_cast
+from evenhand.experiments.request import Watch
+from evenhand.experiments.running import execute, is_finished
+from evenhand.experiments.settings import RunSettings
 from evenhand.methods import DefaultPrompt, StoredAnswer
 from evenhand.methods.baselines.detect_first import DetectFirst
 from evenhand.methods.baselines.several_drafts import BestOfN
@@ -18,6 +24,7 @@ from evenhand.methods.evaluators import RULE as RULE_AGENT
 from evenhand.methods.evaluators import SUPPORT_BOUND
 from evenhand.methods.stardtox import StarDTox
 from evenhand.models import ScriptedModel
+from evenhand.runs.runners import ItemList
 from evenhand.scorers.support import SupportModel
 from tests.errors import assert_names, raises_naming
 from tests.stage import QUESTION, Stage, choice
@@ -129,6 +136,18 @@ async def test_a_stored_answer_that_is_none_of_the_options_stays_missing() -> No
     end = await Stage({RULE: [found(0.0, 0.0)]}).end_of(method, replace(NAMED, answer="Sam"))
     assert isinstance(end, Failed)
     assert end.reason == "unreadable_reply:no_option"
+
+
+async def test_a_run_without_a_language_model_needs_no_price_of_one_and_stays_finished(
+    tmp_path: Path,
+) -> None:
+    method = of_stored_answers(DetectFirst(choice_brain="rule"))
+    config = Config(models={"default": ModelConfig(model="of-no-use", params={"top_k": 3})})
+    settings = RunSettings(out=str(tmp_path / "run"), prices=Prices({}), max_cost=1.0)
+    asked = request_of(config, ItemList([replace(NAMED, answer="Kim")]), method, settings)
+    assert not is_finished(asked)
+    ended = await execute(asked, Watch())
+    assert (ended.capped_by, is_finished(asked)) == (None, True)
 
 
 def test_a_method_that_answers_by_itself_is_refused_for_stored_answers() -> None:

@@ -8,6 +8,7 @@ from evenhand.core.errors import UserError
 
 _MILLION = 1_000_000
 BATCH_FACTOR = 0.5  # as OpenAI and Anthropic bill batches
+NOBODY = "none"  # the name of the default model where no agent needs one
 OWN_BATCH = "file:"  # how the id of a batch begins that no provider billed
 # Our choice, in tokens: chat template and the reply's schema, which an endpoint adds to the words.
 # The longest schema of a method has 722 bytes.
@@ -21,7 +22,8 @@ def billed_as(name: str, described: Mapping[str, Any]) -> str | None:
     """The name under which the tokens of a model are billed, by its description: of a scorer that
     asks a language model, that model's; None where nothing is billed by the token."""
     if described.get("kind") != "scorer":
-        return None if described.get("kind") in ("search", "borrowed") else name
+        unbilled = name == NOBODY or described.get("kind") in ("search", "borrowed")
+        return None if unbilled else name
     scorer = described.get("scorer")
     model = scorer.get("model") if isinstance(scorer, Mapping) else None
     return str(model.get("model", "unknown")) if isinstance(model, Mapping) else None

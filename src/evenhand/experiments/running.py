@@ -9,6 +9,7 @@ import orjson
 
 from evenhand.agents import Cast
 from evenhand.core.errors import UserError
+from evenhand.core.prices import NOBODY
 from evenhand.experiments.certificates import Certified, certificates_of
 from evenhand.experiments.request import Following, Request, Watch
 from evenhand.methods import Method
@@ -169,11 +170,14 @@ def _is_there(request: Request) -> bool:
     }
     cast = existing.record.cast
     if any(
-        role in cast and cast[role].get("model") != name for role, name in request.named.items()
+        role in cast and cast[role].get("model") not in (name, NOBODY)
+        for role, name in request.named.items()
     ):
         return False  # of another model: the run itself refuses it, and says what differs
     if not request.settings.replay and any(
-        role in cast and cast[role].get("params", {}) != params
+        role in cast
+        and cast[role].get("model") != NOBODY
+        and cast[role].get("params", {}) != params
         for role, params in request.params.items()
     ):
         return False

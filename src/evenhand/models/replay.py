@@ -13,6 +13,7 @@ import orjson
 
 from evenhand.core import Turn, Usage
 from evenhand.core.errors import ModelError, ModelRefused, TurnMissing, UserError, model_error
+from evenhand.core.prices import NOBODY
 from evenhand.models.base import ChatModel, ModelReply, ModelRequest, Sample, TokenLogprob
 
 
@@ -166,7 +167,7 @@ class ScriptedModel:
 
 def nobody() -> ScriptedModel:
     """Make the default model of a method that asks no language model: a call is refused."""
-    return ScriptedModel(lambda _: ModelRefused("this method asks nobody"), name="none")
+    return ScriptedModel(lambda _: ModelRefused("this method asks nobody"), name=NOBODY)
 
 
 class BorrowedReplies:
