@@ -40,7 +40,7 @@ def test_a_second_server_on_the_same_port_is_refused(evenhand: Run) -> None:
     """llama.cpp would share it, and calls would go to either model."""
     with socket.create_server(("127.0.0.1", 0)) as first:
         port = str(first.getsockname()[1])
-        _says(evenhand("serve-local", "--port", port), f"port {port} already", "--port")
+        _says(evenhand("serve-local", "--port", port), f"uses port {port}", "--port")
 
 
 def test_a_port_of_something_else_says_so(evenhand: Run, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_columns_named_for_json_lines_are_refused(evenhand: Run, tmp_path: Path)
 def test_json_lines_behind_a_url_are_to_be_copied_first(evenhand: Run) -> None:
     ran = evenhand("mitigate", "s3://bucket/p.jsonl", "--out", "run")
     assert ran.returncode == 1
-    assert_names(_said(ran.stderr), "s3://bucket/p.jsonl", "this machine", "copy")
+    assert_names(_said(ran.stderr), "s3://bucket/p.jsonl", "this machine", "Copy")
 
 
 def test_without_ray_its_engine_says_how_to_install_it(cold_evenhand: Run, tmp_path: Path) -> None:

@@ -162,8 +162,8 @@ def test_a_budget_counts_the_evaluators_of_choices() -> None:
     [
         ("[[evaluator]]\nname = 'a'\nabove = 0.5", ("evaluator a", "`prompt`", "`scorer`")),
         ("[[evaluator]]\nname = 'a'\nscorer = 'insult'", ("evaluator a", "`above` or `below`")),
-        ("[[evaluator]]\nname = 'harm'\nscorer = 'x'\nabove = 1", ("'harm'", "taken")),
-        (INSULTING + INSULTING, ("'insulting'", "taken")),
+        ("[[evaluator]]\nname = 'harm'\nscorer = 'x'\nabove = 1", ("'harm'", "in use")),
+        (INSULTING + INSULTING, ("'insulting'", "in use")),
         ("[[evaluator]]\nname = 'a'\nscorer = 'x'\nabove = 60", ("above", "equal to 1")),
         (
             "[[evaluator]]\nname = 'a'\nabove = 0.5\nprompt = 'x {{ draft }}'",

@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -73,7 +73,7 @@ def _frontier(
     Example: evenhand frontier --methods cot,detect_first,stardtox --per-category 8 --out runs/front
     """
     typed = {"preset": preset, "per_category": per_category, "sample_seed": sample_seed}
-    values = {name: value for name, value in typed.items() if value is not None}
+    values: dict[str, Any] = {name: v for name, v in typed.items() if v is not None}
     values |= assigned("--sample", sample or ())
     config = options.load()
     plan = plan_frontier(

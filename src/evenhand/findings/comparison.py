@@ -156,13 +156,16 @@ class Comparison(Displayable):
             "sections": {section.name: section for section in self.sections},
             "notes": self.notes,
             "cost": {"before": old, "after": new},
+            "repairs": self.repairs,
         }
 
 
 def _repairs(before: RunReader, after: RunReader) -> bool:
     """Say whether the second run repaired the very answers of the first."""
     origin = Origin.of(after.record.source)
-    return origin is not None and origin.sha256 == before.digests()["answers"]
+    if origin is None or after.record.method["name"] == "stored":
+        return False
+    return origin.sha256 == before.digests()["answers"]
 
 
 def _differences(before: RunReader, after: RunReader) -> tuple[FieldDiff, ...]:

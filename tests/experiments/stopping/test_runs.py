@@ -263,7 +263,7 @@ def test_it_is_no_run_of_a_fixed_size_for_anybody_else(tmp_path: Path) -> None:
         ("of_named=0.1", ("of_named", "on the answers")),
         ("lean", ("--stop-when", "s_amb=0.05")),
         ("lean=0", ("a margin", "above 0")),
-        ("lean=1", ("a margin", "lean")),
+        ("lean=1", ("margin of 1", "lean")),
         ("other=0.1", ("'other'", "lean, named, ratio", "of_named")),
     ],
 )

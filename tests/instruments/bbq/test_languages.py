@@ -325,5 +325,5 @@ def test_english_is_recorded_as_ever(records: pl.DataFrame) -> None:
     assert said["sampling"] == {"per_category": 4, "balanced": True, "seed": 0}
     assert settings(DefaultPrompt()) == {"wording": 1}
     assert settings(DefaultPrompt(language="de")) == {"wording": 1, "language": "de"}
-    with raises_naming(UserError, "wording 2", "English"):
+    with raises_naming(UserError, "Wording 2", "English"):
         DefaultPrompt(wording=2, language="de")

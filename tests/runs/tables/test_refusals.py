@@ -86,7 +86,7 @@ def test_a_shard_that_changes_under_a_run_stops_it_instead_of_moving_its_rows(
     with raises_naming(UserError, "a.parquet", "changed"):
         list(table.read(0, 2))
     path.unlink()
-    with raises_naming(UserError, "a.parquet", "not there"):
+    with raises_naming(UserError, "a.parquet", "does not exist"):
         list(table.read(0, 2))
 
 

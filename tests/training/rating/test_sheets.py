@@ -237,7 +237,7 @@ def test_each_text_has_as_many_raters_as_asked_for_and_each_rater_an_equal_share
     assert {name: given.count(name) for name in given} == {f"t{n}": 3 for n in range(11)}
     assert sorted(map(len, hands.values())) == [6, 6, 7, 7, 7]
     assert len({hand for hand in deal(texts, 5, 5, seed=1).values()}) == 5  # orders of their own
-    with raises_naming(UserError, "--overlap 6", 5):
+    with raises_naming(UserError, "--overlap", 6, 5):
         deal(texts, 5, 6, seed=1)
 
 

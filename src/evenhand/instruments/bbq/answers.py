@@ -13,7 +13,7 @@ from evenhand import interop
 from evenhand.core.errors import UserError
 from evenhand.findings.report import Side, not_run, require
 from evenhand.findings.scoring import ScoringSpec, outcome_batches
-from evenhand.instruments.bbq.editions import ENGLISH, Edition
+from evenhand.instruments.bbq.editions import ENGLISH, Edition, edition_of
 from evenhand.interop import ExternalItem
 from evenhand.runs.runners.source import read_jsonl
 from evenhand.runs.store import RunReader
@@ -43,14 +43,19 @@ class StoredAnswers:
     notes: tuple[str, ...] = ()
 
 
-def with_answers(records: pl.DataFrame, file: Path) -> StoredAnswers:
+def with_answers(records: pl.DataFrame, file: Path, edition: Edition = _ENGLISH) -> StoredAnswers:
     """Join records with the answers in a file, in another tool's log or in a run folder.
 
     An answer is the text of an option, or its number (0, 1, 2) in the data's own order.
+
+    Args:
+        records: BBQ records.
+        file: Where the answers are.
+        edition: Edition of BBQ that the records belong to.
     """
     if (file / "run.json").is_file():
         run = RunReader(file)
-        return StoredAnswers(_joined(records, _of_run(run), str(file)), _origin(run))
+        return StoredAnswers(_joined(records, _of_run(run, edition), str(file)), _origin(run))
     if not file.is_file():
         raise UserError(f"{file} is neither a file nor a run folder. Check the path of --answers")
     log = interop.read(file)
@@ -134,10 +139,14 @@ def _lines(file: Path) -> Iterator[_Row]:
         yield row.category, row.example_id, text, place, None
 
 
-def _of_run(run: RunReader) -> Iterator[_Row]:
+def _of_run(run: RunReader, edition: Edition) -> Iterator[_Row]:
     """Read the answers of a run; an item without one counts as missing."""
     if run.record.source.get("benchmark") != "bbq":
         raise UserError(f"{run.path} is not a run of BBQ. Check the path of --answers")
+    if edition_of(run.record.source) != edition:
+        raise UserError(f"{run.path} is a run in another language. Set --language as for that run")
+    if run.open or run.totals().items < run.planned:
+        raise UserError(f"{run.path} is not finished. Repeat its command to finish it")
     run.require_texts()
     for batch in run.result_batches(["item_id", "text"]):
         for item, text in batch.iter_rows():

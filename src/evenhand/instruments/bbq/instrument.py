@@ -271,7 +271,7 @@ class Bbq(Instrument):
                 "without --per-category, --per-template, --categories and --preset"
             )
         if options.answers is not None:
-            stored = with_answers(records, options.answers)
+            stored = with_answers(records, options.answers, edition)
             drawn_as = sample_of(stored.records, records, sampling.seed)
             stored_sampling = BbqSampling(stored=covered(stored.records, edition, drawn_as),
                                           seed=sampling.seed, of=edition.drawn_of)  # fmt: skip

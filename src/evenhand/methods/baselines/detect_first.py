@@ -65,6 +65,8 @@ class DetectFirst:
         if not item.choices:
             raise Unsuited(f"{self.name} answers questions with choices; {item.id!r} has none")
         stored = stored_draft(item) if self.first == "stored" else None
+        if stored is None and self.first == "stored":
+            raise Unsuited(f"item {item.id!r} has no stored answer, and first=stored asks for none")
         unknown = unknown_option(item.choices)
         if unknown is not None and item.context:  # else there is nothing to detect, or to say
             decided, reason = await self._decides(item, ask)

@@ -321,7 +321,7 @@ def read_item(line: bytes, position: int, where: str) -> Item:
         )
     row = read_row(_ItemRow, line, where)
     if len(row.choices) == 1:
-        raise UserError(f"{where} has only one choice. Give two or more, or none.")
+        raise UserError(f"{where}: there is only one choice. Give two or more, or none.")
     if row.choices and row.answer and row.answer not in row.choices:
         raise UserError(f"{where}: answer: {row.answer[:60]!r} is none of the choices")
     return Item(

@@ -153,6 +153,8 @@ def _answers(comparison: Comparison) -> Iterator[Chart]:
 
 def _cost(comparison: Comparison) -> Iterator[Chart]:
     """What an answer takes, each kind of cost on its own axis."""
+    if comparison.repairs:  # its cost is on top of the other
+        return
     panels = []
     for kind, digits in _KINDS:
         old, new = (getattr(cost, kind).mean for cost in comparison.cost)
