@@ -424,6 +424,7 @@ def test_the_command_ends_with_a_code_that_says_what_was_found(
     (seen,) = orjson.loads(found.stdout)["looked"][0]["seen"]
     assert (seen["code"], seen["values"]) == ("pack.changed", {"name": "replay.sh"})
     with pytest.raises(UserError, match=r"\.zip"):
-        CliRunner().invoke(app, ["runs", "pack", "x", "--out", "x.tar"], catch_exceptions=False)
+        command = ["runs", "pack", str(KEPT / "judge/few_bases"), "--out", "x.tar"]
+        CliRunner().invoke(app, command, catch_exceptions=False)
     with raises_naming(UserError, "framework iso", "eu-ai-act"):
         make(runs("judge/few_bases"), bad, PackOptions(frameworks=("iso",)))
