@@ -35,6 +35,9 @@ def main(folder: Path) -> None:
         (folder / f"readme-{name}.svg").write_text(f"{fixed}\n")
     drawn = {
         "changes-qwen": changed,
+        "changes-half-qwen": _chart(
+            _compared("frontier/detect_first-choice_brain-rule"), "changes"
+        ),
         "gate-qwen": _chart(_compared("frontier/self_consistency"), "changes"),
         "bbq-qwen": _chart(report(Bbq(), _run("frontier/default")), "estimates"),
     }
