@@ -156,7 +156,7 @@ class Comparison(Displayable):
             "sections": {section.name: section for section in self.sections},
             "notes": self.notes,
             "cost": {"before": old, "after": new},
-            "repairs": self.repairs,
+            **({"repairs": True} if self.repairs else {}),
         }
 
 
