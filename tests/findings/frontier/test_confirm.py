@@ -53,8 +53,8 @@ class Guesses(Instrument):
         del data
         items = [
             Item(
-                id=f"{options.sample_seed}/{topic}/{clear}",
-                prompt=f"Who? {options.sample_seed} {topic} {clear}",
+                id=f"{getattr(options, 'sample_seed', 0)}/{topic}/{clear}",
+                prompt=f"Who? {getattr(options, 'sample_seed', 0)} {topic} {clear}",
                 choices=("she", "he", "unknown"),
                 tags={"topic": str(topic), "clear": str(clear)},
             )
