@@ -61,7 +61,7 @@ class Guesses(Instrument):
             for topic in range(TOPICS)
             for clear in (0, 1)
         ]
-        return ListedItems(self, items, sampling={"seed": options.sample_seed})
+        return ListedItems(self, items, sampling={"seed": getattr(options, "sample_seed", 0)})
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
         return rows.select("item_id", "choice", "clear", cluster="topic", state=pl.lit(SCORED))
