@@ -208,7 +208,7 @@ async def test_a_method_that_answers_less_often_is_never_worth_it(tmp_path: Path
     assert coded(verdict.why, "change.if_known")["missing"] == 2
     file = io.StringIO()
     Console(file=file, width=300).print(terminal_of(report))
-    assert_names(file.getvalue(), "answers without a score")
+    assert_names(file.getvalue(), "without a score")
     assert "98.7%" in file.getvalue()  # of its answers were scored: 316 of 320
 
 

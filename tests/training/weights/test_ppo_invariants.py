@@ -290,7 +290,7 @@ def test_a_reward_that_is_no_number_ends_the_training_before_it_is_saved(
     ppo = _ppo(
         tiny, replace(RECIPE, save_every=1), lambda _, answers: [float("nan")] * len(answers)
     )
-    with raises_naming(UserError, "step 1", "reward, loss", "learning_rate"):
+    with raises_naming(UserError, "Step 1", "reward, loss", "learning_rate"):
         learn(ppo, fitting(ppo, TALKS), tmp_path, StepHistory([]), lambda _: None)
     assert not (tmp_path / "checkpoints").exists()
 
