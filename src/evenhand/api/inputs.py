@@ -241,6 +241,7 @@ def _optional_text(value: str | Path | None) -> str | None:
 _READ: dict[str, Callable[[Any], Any]] = {
     "out": str,
     "replay": _optional_text,
+    "reuse": lambda runs: tuple(map(str, runs)),
     "certificates": path_of,
     "prices": prices_of,
     "limits": lambda limits: limits or Limits(),

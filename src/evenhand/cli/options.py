@@ -213,6 +213,7 @@ def _typed(typed: dict[str, Any], kind: type[RunSettings]) -> RunCommand:
     names = [entry.name for entry, _ in declared_in(kind)]
     settings = {name: typed.pop(name) for name in names if name in typed}
     settings["params"] = further_params(settings.get("params") or ()) or None
+    settings["reuse"] = tuple(settings.get("reuse") or ())
     return RunCommand(settings=kind(**{"out": "", **settings}), prices=prices, **typed)
 
 

@@ -243,6 +243,8 @@ async def _run(
         return None
     if request.settings.replay:
         raise UserError("A replay is read by one process. Leave out --engine ray.")
+    if request.settings.reuse:
+        raise UserError("Reused runs are read by one process. Leave out --engine ray.")
     try:
         from evenhand.runs.runners.ray import run_on_ray  # noqa: PLC0415 - Ray is an extra
     except ImportError as error:
@@ -283,6 +285,7 @@ def _plan(request: Request, cast: Cast) -> RunPlan:
         concurrency=request.settings.concurrency,
         settings=request.settings.record(),
         batch=BatchTiming() if _by_batch(request) else None,
+        reuse=request.settings.reuse,
     )
 
 

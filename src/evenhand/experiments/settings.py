@@ -6,7 +6,7 @@ of `run.json` (`RunSettings.record`).
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Required, TypedDict
@@ -126,6 +126,13 @@ class RunSettings:
     replay: str | None = setting(
         None, help="Replay the recorded responses of this run, without model calls.", recorded=False
     )
+    reuse: tuple[str, ...] = setting(
+        (),
+        help="Take responses to equal calls from this run, on the same items and seed, and send "
+        "only the others. May be repeated.",
+        metavar="RUN",
+        typed_as=list[str] | None,
+    )
     steal_lock: bool = setting(
         False, help="Take over the run folder from a process that hangs.", recorded=False
     )
@@ -187,6 +194,8 @@ class OptionalRunOptions(TypedDict, total=False):
         engine: `"local"` or `"ray"`.
         actors: Number of Ray processes. Default: one per core.
         replay: Run folder whose recorded responses answer every call, offline.
+        reuse: Run folders on the same items and seed, whose responses answer equal calls; only
+            the others are sent.
         steal_lock: Take the run folder from a process that is stuck.
         require_certified_judges: Fail unless every judge has a passing certificate.
         certificates: Folder to look for judges' certificates in.
@@ -207,6 +216,7 @@ class OptionalRunOptions(TypedDict, total=False):
     engine: Engine
     actors: int | None
     replay: str | Path | None
+    reuse: Sequence[str | Path]
     steal_lock: bool
     require_certified_judges: bool
     certificates: str | Path | None

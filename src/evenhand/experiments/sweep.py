@@ -152,7 +152,12 @@ class MethodSeries:
             calls = odd(calls)
         if calls is not None and entry.lender is not None:
             calls *= 2  # a critique that is lent is a turn, but no call: it has room of its own
-        settings = replace(self.request.settings, limits=self._limits(calls), out=self.place(entry))
+        settings = replace(
+            self.request.settings,
+            limits=self._limits(calls),
+            out=self.place(entry),
+            reuse=self._earlier(entry, chosen),
+        )
         request = replace(self.request, method=entry.method, settings=settings)
         request = left_for(request, settings, others)
         if entry.lender is None:
@@ -160,6 +165,16 @@ class MethodSeries:
         lender = next(other for other in chosen if other.name == entry.lender)
         folder = self.place(lender)
         return with_player(request, OTHER_CRITIQUE.role, lambda: critiques_of(folder))
+
+    def _earlier(self, entry: SweepMethod, chosen: Sequence[SweepMethod]) -> tuple[str, ...]:
+        """The runs of the methods before this one. An answer that two methods ask for in the same
+        words is the same in both, and paid once."""
+        settings = self.request.settings
+        if settings.pilot or settings.engine != "local":
+            return settings.reuse
+        places = [self.place(other) for other in chosen[: chosen.index(entry)]]
+        there = (place for place in places if open_folder(place).exists("run.json"))
+        return (*settings.reuse, *there)
 
     def _limits(self, calls: int | None) -> Limits:
         limits = self.request.settings.limits

@@ -124,9 +124,10 @@ def _money(run: RunReader, prices: Prices | None) -> pl.DataFrame:
     schema = {"position": pl.Int64, "money": pl.Float64}
     if prices is None:
         return pl.DataFrame(schema=schema)
-    turns = billed_tokens(run.turns(), run.record.cast).group_by("position", "model", "batched")
+    billed = billed_tokens(run.turns(), run.record.cast, shared=True)
+    turns = billed.group_by("position", "model", "batched")
     sums = turns.agg(pl.col("prompt", "completion").sum()).collect()
-    rows = [(position, money_for(prices, *billed)) for position, *billed in sums.iter_rows()]
+    rows = [(position, money_for(prices, *tokens)) for position, *tokens in sums.iter_rows()]
     by_model = pl.DataFrame(rows, schema=schema, orient="row")
     return by_model.group_by("position").agg(pl.col("money").sum())
 

@@ -30,6 +30,7 @@ from evenhand.models.replay import ReplayModel
 from evenhand.runs.runners.plan import RunPlan
 from evenhand.runs.runners.progress import Progress, local_gauges, status_file
 from evenhand.runs.runners.purse import SpendingCap
+from evenhand.runs.runners.replay import reusing
 from evenhand.runs.runners.source import Source, read_gaps
 from evenhand.runs.store import RunReader, RunWriter
 from evenhand.runs.store.journal import JournalTape
@@ -228,7 +229,8 @@ async def run(
                 _recall(plan.cast, RunReader(out))
             if queue is not None:
                 plan = _patient(plan, purse, queue)
-            plan = replace(plan, cast=_guarded(plan.cast, purse, stop, writer.tape))
+            cast = reusing(_guarded(plan.cast, purse, stop), plan)
+            plan = replace(plan, cast=_recorded(cast, writer.tape))
             items = progress.starting(left(plan.source, writer.done, only))
             async with (
                 status_file(writer.folder, progress),
@@ -287,17 +289,21 @@ def _recall(cast: Cast, run: RunReader) -> None:
             model.know(adapted[model.name])
 
 
-def _guarded(cast: Cast, purse: SpendingCap | None, stop: StopSignal, tape: JournalTape) -> Cast:
-    """Wrap the models: a recorded turn (`tape`) is paid for already, and any other call goes
-    through the spending cap."""
-    if purse is not None:
+def _guarded(cast: Cast, purse: SpendingCap | None, stop: StopSignal) -> Cast:
+    """Send every call through the spending cap."""
+    if purse is None:
+        return cast
 
-        def stop_now() -> None:
-            stop()
-            stop()
+    def stop_now() -> None:
+        stop()
+        stop()
 
-        purse.on_exhausted = stop_now
-        cast = cast.through(purse.guard)
+    purse.on_exhausted = stop_now
+    return cast.through(purse.guard)
+
+
+def _recorded(cast: Cast, tape: JournalTape) -> Cast:
+    """Take what an earlier process of this run was answered from its journal: it is paid for."""
     return cast.through(lambda model: ReplayModel.before(model, tape)) if tape else cast
 
 

@@ -1,7 +1,8 @@
 """A plan is a run before it starts: everything that decides its result, and the record of it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from evenhand.agents import Cast, Limits
@@ -29,6 +30,7 @@ class RunPlan:
     concurrency: int = 64
     settings: Mapping[str, Any] = field(default_factory=dict)  # as the record lists them
     batch: BatchTiming | None = None  # in batches; None: each call goes out by itself
+    reuse: Sequence[str | Path] = ()  # runs whose equal calls are not sent again
     declared: Declared = field(init=False)  # the agents that the method may ask
 
     def __post_init__(self) -> None:

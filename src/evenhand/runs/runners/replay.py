@@ -1,15 +1,19 @@
 """A finished run can play roles: as a whole cast, where every call is answered from its recorded
 turns, or as the placebo critic, who takes its critiques (the control `critique=other`)."""
 
+from functools import partial
 from pathlib import Path
 
+import orjson
 import polars as pl
 
 from evenhand.agents import Cast, strict_json
 from evenhand.agents.agent import RepairRoles, repairs_of
 from evenhand.core.errors import UnreadableReply, UserError
+from evenhand.models.base import ChatModel
 from evenhand.models.replay import BorrowedReplies, ReplayModel
-from evenhand.runs.store import RunReader, RunTape
+from evenhand.runs.runners.plan import RunPlan
+from evenhand.runs.store import EqualCalls, RunReader, RunTape
 
 
 def replay_of(run: str | Path) -> Cast:
@@ -22,6 +26,38 @@ def replay_of(run: str | Path) -> Cast:
     played = {role: ReplayModel(tape, player) for role, player in reader.record.cast.items()}
     system = {role: s["system"] for role, s in reader.record.cast.items() if "system" in s}
     return Cast(played.pop("default"), played, system)
+
+
+def reusing(cast: Cast, plan: RunPlan) -> Cast:
+    """Answer from the runs that a plan reuses where they have an equal call of the same model;
+    other calls are sent.
+
+    Args:
+        cast: The models of the plan, as they are asked.
+        plan: The plan, whose runs must be of the same items and seed.
+
+    Returns:
+        The cast.
+
+    Raises:
+        UserError: If a run was made on other items or with another seed.
+    """
+    if not plan.reuse:
+        return cast
+    planned = orjson.loads(orjson.dumps({"seed": plan.seed, "source": plan.source.fingerprint()}))
+    for run in map(RunReader, plan.reuse):
+        other = [name for name, value in planned.items() if getattr(run.record, name) != value]
+        if other:
+            raise UserError(
+                f"{run.path} cannot be reused: it has another {' and '.join(other)}, so its calls "
+                "are not those of this run. Leave out --reuse, or repeat its options."
+            )
+        cast = cast.through(partial(_reusing, run=run))
+    return cast
+
+
+def _reusing(model: ChatModel, run: RunReader) -> ChatModel:
+    return ReplayModel.before(model, EqualCalls(run, model.describe()))
 
 
 def critiques_of(run: str | Path) -> BorrowedReplies:

@@ -14,8 +14,8 @@ An item counts when its part is in the ledger. Nothing is overwritten; only spen
 entries that a compact file holds.
 """
 
-from evenhand.runs.store.reader import RunReader, RunTape
+from evenhand.runs.store.reader import EqualCalls, RunReader, RunTape
 from evenhand.runs.store.run_record import RunRecord
 from evenhand.runs.store.writer import RunWriter
 
-__all__ = ["RunReader", "RunRecord", "RunTape", "RunWriter"]
+__all__ = ["EqualCalls", "RunReader", "RunRecord", "RunTape", "RunWriter"]

@@ -3,14 +3,15 @@ loaded."""
 
 import hashlib
 import io
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
-from functools import cache
+from dataclasses import dataclass, field, fields, replace
+from functools import cache, lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -179,7 +180,11 @@ class RunReader:
     def turn_batches(self) -> Iterator[Iterator[Turn]]:
         """Yield the turns, one batch per committed part."""
         for part in ledger.parts(self._folder):
-            yield self._turns(part.turns)
+            yield self.turns_in(part.turns)
+
+    def parts(self) -> Iterator[ledger.CommittedPart]:
+        """Yield what the ledger says of each committed part."""
+        return ledger.parts(self._folder)
 
     def read_checked(self, file: ledger.PartFile) -> bytes:
         try:
@@ -193,7 +198,8 @@ class RunReader:
             )
         return data
 
-    def _turns(self, file: ledger.PartFile) -> Iterator[Turn]:
+    def turns_in(self, file: ledger.PartFile) -> Iterator[Turn]:
+        """Yield the turns of one part."""
         data = self.read_checked(file)
         with self._readable(file):
             yield from tables.turns_of(data)
@@ -276,3 +282,47 @@ class RunTape:
                 return None
             self._window.update({(t.position, t.request, t.occurrence): t for t in batch})
         return self._window.pop(key)
+
+
+class EqualCalls:
+    """The successful calls of a finished or stopped run that one model answered, for a run that
+    asks it the same. A reply taken from here has no attempts: nothing was sent for it.
+
+    Items are asked in nearly the order of the parts, so only the parts last read are in memory.
+    """
+
+    def __init__(self, run: RunReader, described: Mapping[str, Any]) -> None:
+        """Take the calls whose model was described like this one.
+
+        Args:
+            run: The run with the recorded calls.
+            described: What the model of the new run says of itself.
+        """
+        told = _asked_alike(described)
+        cast = run.record.cast.items()
+        self._roles = {role for role, model in cast if _asked_alike(model) == told}
+        spans = [(*span, part) for part in run.parts() for span in part.positions]
+        self._spans = sorted(spans, key=lambda span: span[0])
+        self._starts = [start for start, _, _ in self._spans]
+        self._load = lru_cache(_PARTS_KEPT)(partial(_successes, run))
+
+    def take(self, position: int, request: str, occurrence: int) -> Turn | None:
+        at = bisect_right(self._starts, position) - 1
+        if not self._roles or at < 0 or position >= self._spans[at][1]:
+            return None
+        turn = self._load(self._spans[at][2].turns).get((position, request, occurrence))
+        return turn if turn is not None and turn.role in self._roles else None
+
+
+_PARTS_KEPT = 8  # our choice: of up to 4,096 items each, while some hundred are at work
+
+
+def _successes(run: RunReader, file: ledger.PartFile) -> dict[tuple[int, str, int], Turn]:
+    turns = (replace(turn, attempts=0) for turn in run.turns_in(file) if turn.error is None)
+    return {(turn.position, turn.request, turn.occurrence): turn for turn in turns}
+
+
+def _asked_alike(described: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what decides a reply; a system prompt is part of what is asked."""
+    aside = ("system", "asked_once")
+    return {name: value for name, value in described.items() if name not in aside}

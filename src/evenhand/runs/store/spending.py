@@ -35,19 +35,15 @@ class Spent:
 
 def spent_on(location: str | Path, prices: Prices | None) -> Spent:
     """Count calls from the ledger's sums, and money from the turns, in one pass, by model. Replies
-    that were shared between items were not sent, so they are neither."""
+    that were shared between items, or taken from another run, were not sent: they are neither."""
     folder = open_folder(location)
     if not folder.exists("run.json"):
         return Spent()
     run, uncommitted = RunReader(location), _uncommitted_turns(folder)
-    calls = run.totals().calls + len(uncommitted)
-    asked_once = any(model.get("asked_once") for model in run.record.cast.values())
-    if prices is None and not asked_once:
-        return Spent(calls)
     _, journal = tables.to_parquet(uncommitted, tables.TURNS)
     both = [run.turns(), pl.LazyFrame(journal)]
-    if asked_once:
-        calls -= sum(turns.filter(_SHARED).select(pl.len()).collect().item() for turns in both)
+    shared = sum(turns.filter(_SHARED).select(pl.len()).collect().item() for turns in both)
+    calls = run.totals().calls + len(uncommitted) - shared
     if prices is None:
         return Spent(calls)
     sums = (
@@ -75,13 +71,16 @@ def money_for(prices: Prices, model: str, batched: bool, prompt: int, completion
     return prices.cost(model, prompt, completion, batched=batched)
 
 
-def billed_tokens(turns: pl.LazyFrame, cast: Mapping[str, Any]) -> pl.LazyFrame:
+def billed_tokens(
+    turns: pl.LazyFrame, cast: Mapping[str, Any], *, shared: bool = False
+) -> pl.LazyFrame:
     """Yield position, model, whether a provider's batch answered, prompt and completion tokens of
     each turn that may have been billed.
     What a scorer asked a language model is billed under the name of that model, by the run's cast.
     Where the endpoint did not count, they are as many as there can have been, with the scorer's own
     prompt: unknown is never free. A text that a scorer rewrites is taken at its own length. Runs of
-    earlier versions have 0 for what a scorer asked: not known either."""
+    earlier versions have 0 for what a scorer asked: not known either. With `shared`, calls whose
+    reply came from an equal call count as if they had been sent."""
     words = pl.col("messages").list.eval(pl.element().struct.field("content").str.len_bytes())
     asks = {player["model"]: player[ASKS] for player in cast.values() if ASKS in player}
     readings = _asked(asks, "readings", pl.lit(1))
@@ -97,7 +96,7 @@ def billed_tokens(turns: pl.LazyFrame, cast: Mapping[str, Any]) -> pl.LazyFrame:
     counted = pl.col("prompt_tokens").is_not_null() | ~unbilled
     tokens = pl.col("prompt_tokens"), pl.col("completion_tokens")
     is_counted = ~(pl.col("model").is_in(scorers) & (tokens[0] + tokens[1] == 0)).fill_null(False)
-    return turns.filter(_SENT & counted).select(
+    return turns.filter((_SENT | (_SHARED & shared)) & counted).select(
         "position",
         pl.col("model").replace(names),
         _by_batch().alias("batched"),
