@@ -15,7 +15,7 @@ SWAP = Grid(
     ("family", "contrast", "difference", "95 %", "placebo", "prompts", "state"),
     (
         ("gender", "any two groups (adjusted)", "+3.3", "-1.3 to +8.0", "11.7", "60", "shown"),
-        ("race", "Hispanic − another", "-6.7", "-15.7 to +2.4", "7.5", "60", "too few to tell"),
+        ("race", "Hispanic − another", "-6.7", "-15.7 to +2.4", "7.5", "60", "inconclusive"),
         ("disability", "a label − no label", "+100.0", "+91.0 to +100.0", "7.5", "60", "same"),
     ),
     title="would it be the same for somebody else? (decision: reject)",

@@ -12,6 +12,7 @@ from evenhand.experiments.request import Watch
 from evenhand.experiments.settings import RunOptions, show_settings
 from evenhand.findings.report import Report
 from evenhand.instruments.counterfactual import preparation
+from evenhand.instruments.counterfactual.data import PlaceboKind
 from evenhand.instruments.counterfactual.instrument import CounterfactualOptions
 from evenhand.instruments.counterfactual.preparation import (
     MarkedSpans,
@@ -34,6 +35,7 @@ async def counterfactual(
     text_column: str | None = None,
     spans: str | Path | None = None,
     answers: str | Path | None = None,
+    placebo: PlaceboKind = "other",
     repeats: int = 1,
     decision: str | None = None,
     favorable_outcome: str | None = None,
@@ -56,6 +58,8 @@ async def counterfactual(
         spans: What varies in prompts without placeholders, as `counterfactual_find` writes it.
         answers: Stored answers to score instead: the lines of `counterfactual_versions`, each with
             its `answer`.
+        placebo: What the effect must exceed: `"other"` is another name of the same group or an
+            irrelevant trait, `"again"` the same text asked once more.
         repeats: How often each version is asked.
         decision: A regular expression with one group that finds the decision in an answer.
         favorable_outcome: The decision that is counted. Defaults to the most frequent.
@@ -85,6 +89,7 @@ async def counterfactual(
         "attributes_file": inputs.path_of(attributes_file),
         "spans": inputs.path_of(spans),
         "answers": inputs.path_of(answers),
+        "placebo": placebo,
         "repeats": repeats,
         "decision": decision,
         "favorable_outcome": favorable_outcome,
@@ -146,6 +151,7 @@ async def counterfactual_versions(
     attributes_file: str | Path | None = None,
     text_column: str | None = None,
     spans: str | Path | None = None,
+    placebo: PlaceboKind = "other",
     repeats: int = 1,
     sample_seed: int = 0,
 ) -> WrittenVersions:
@@ -158,6 +164,7 @@ async def counterfactual_versions(
         attributes_file: A TOML file with your own attributes.
         text_column: Column of the prompts in a table. Defaults to `prompt`.
         spans: What varies in prompts without placeholders, as `counterfactual_find` writes it.
+        placebo: `"other"` words of the same group, or the same text `"again"`.
         repeats: How often each version is asked.
         sample_seed: Random seed for names and words.
 
@@ -176,6 +183,7 @@ async def counterfactual_versions(
         attributes=_together(attributes),
         attributes_file=inputs.path_of(attributes_file),
         spans=inputs.path_of(spans),
+        placebo=placebo,
         repeats=repeats,
         sample_seed=sample_seed,
     )

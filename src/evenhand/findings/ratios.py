@@ -17,7 +17,6 @@ MATTERS = 0.8
 RARE = 5
 MOST_GROUPS = 50  # our choice: more cannot be told apart in a table
 SHOWN, NOT_SHOWN, INCONCLUSIVE = "detected", "ruled out", "inconclusive"
-TOO_FEW = "too few to tell"  # what `counterfactual` calls a row that is inconclusive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.findings.comparison import compare
+from evenhand.findings.report import report
 from evenhand.instruments.bbq.data import BbqData
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.bbq.sample import BbqSampling, sample
@@ -77,3 +78,18 @@ def test_a_method_that_would_ignore_stored_answers_is_refused(
     assert ran.returncode == 1
     assert "self_consistency" in ran.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_a_null_answer_is_missing_and_stays_so_when_repaired(
+    evenhand: Run, data_folder: Path, tmp_path: Path
+) -> None:
+    lines = [{"category": "Age", "example_id": number, "answer": None if number == 1 else 0}
+             for number in range(8)]  # fmt: skip
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    places = {"EVENHAND_DATA": str(data_folder)}
+    evenhand("measure", "bbq", "--answers", "a.jsonl", "--out", "before", **places)
+    remedy = ("--method", "detect_first", "--set", "choice_brain=rule")
+    evenhand("measure", "bbq", "--answers", "before", *remedy, "--out", "after", **places)
+    for name in ("before", "after"):
+        coverage = report(Bbq(), RunReader(tmp_path / name)).coverage
+        assert (coverage.n, coverage.scored) == (8, 7)

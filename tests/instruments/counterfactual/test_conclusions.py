@@ -13,6 +13,7 @@ from evenhand.findings.measures import Measure
 from evenhand.findings.report import Report
 from evenhand.findings.summed_statistics import Mean
 from evenhand.findings.worst_case import WorstCaseSums, p_of_bias
+from evenhand.instruments.counterfactual import tables
 from evenhand.views.blocks import Grid, Line
 from evenhand.views.report_page import page
 from tests.errors import assert_names
@@ -139,3 +140,13 @@ def test_a_score_that_is_never_below_zero_is_not_shown_below_it() -> None:
     for measure, sums in ((two, below), (two, above), (one, above)):
         assert p_of_bias(measure, sums) == pytest.approx(2 / 2**10)
     assert p_of_bias(one, below) == 1.0
+
+
+@pytest.mark.parametrize(("kind", "words"), [("other", "a placebo"), ("again", "asking again")])
+async def test_a_report_names_the_placebo_that_was_declared(
+    tmp_path: Path, kind: str, words: str
+) -> None:
+    file = _file(tmp_path / "a.jsonl", lines_of({"gender": _counted(60, (0.1, 0.9))}))
+    options = {"answers": file, "decision": DECISION, "placebo": kind}
+    report = await eh.aio.measure("counterfactual", out=tmp_path / "run", options=options)
+    assert_names(" ".join(tables.says(report)), words)

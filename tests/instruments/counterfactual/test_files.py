@@ -120,6 +120,18 @@ def _designed(file: Path, **more: Any) -> CounterfactualDesign:
     return designed_by(CounterfactualOptions(prompts=file, **{"attributes": "gender", **more}))
 
 
+def test_the_placebo_may_be_the_same_text_again(tmp_path: Path) -> None:
+    design = _designed(_prompts(tmp_path, "Hire {name}?", "Pay {name}?"), placebo="again")
+    texts = {(each.id, each.role, each.label): each.prompt for each in design.asked}
+    assert len(texts) == 2 * (1 + 2 + 2)
+    for (prompt, role, label), text in texts.items():
+        if role == "placebo":
+            assert text == texts[prompt, "group", label]
+    other = _designed(_prompts(tmp_path, "Hire {name}?", "Pay {name}?")).asked
+    assert all(each.prompt != texts[each.id, "group", each.label]
+               for each in other if each.role == "placebo")  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("name", "text", "more"),
     [

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import evenhand as eh
 from evenhand.cli.app import app
 from evenhand.core.errors import UnreadableReply, UserError
-from evenhand.findings.ratios import SHOWN, TOO_FEW
+from evenhand.findings.ratios import INCONCLUSIVE, SHOWN
 from evenhand.findings.report import Report
 from evenhand.methods.baselines.several_drafts import one_for_all
 from evenhand.models import ModelRequest
@@ -82,7 +82,7 @@ async def test_a_label_that_decides_is_shown_and_a_placebo_that_decides_is_not(
     )
     assert (other["excess"].value, other["placebo"].value) == (0.0, 1.0)
     assert other.verdict.state == "inconclusive"
-    assert {row[-1] for row in _rows(other).values()} == {TOO_FEW}
+    assert {row[-1] for row in _rows(other).values()} == {INCONCLUSIVE}
 
 
 async def test_a_missing_answer_is_counted_against_what_is_claimed(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ async def test_a_missing_answer_is_counted_against_what_is_claimed(tmp_path: Pat
     assert holes["excess"].p is not None
     assert holes["excess"].p > 0.05
     assert holes.verdict.state == "inconclusive"
-    assert {row[-1] for row in _rows(holes).values()} == {TOO_FEW}
+    assert {row[-1] for row in _rows(holes).values()} == {INCONCLUSIVE}
     assert holes.coverage.by_reason == {"unreadable": 4}
     bounds = holes["excess"].bounds
     assert bounds is not None

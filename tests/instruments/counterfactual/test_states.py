@@ -8,7 +8,7 @@ import pytest
 import evenhand as eh
 from evenhand.core.errors import UserError
 from evenhand.findings.estimates import Estimate
-from evenhand.findings.ratios import SHOWN, TOO_FEW
+from evenhand.findings.ratios import INCONCLUSIVE, SHOWN
 from evenhand.instruments.counterfactual.contrasts import (
     ANY,
     NONE,
@@ -17,7 +17,7 @@ from evenhand.instruments.counterfactual.contrasts import (
     LabelContrast,
     answers_of,
 )
-from evenhand.instruments.counterfactual.tables import SAME, effects, state_of
+from evenhand.instruments.counterfactual.tables import EQUIVALENT, effects, state_of
 from tests.errors import assert_names, raises_naming
 from tests.instruments.counterfactual.test_runs import _audit, _file, _lines, _rows
 
@@ -36,17 +36,21 @@ def _contrast(
 @pytest.mark.parametrize(
     ("main", "found", "state"),
     [
-        ("decision", [_contrast(SMALL), _contrast(WIDE, NONE), _contrast(WIDE, "b", LENGTH)], SAME),
-        ("decision", [_contrast(SMALL), _contrast(WIDE)], TOO_FEW),
-        ("decision", [], TOO_FEW),
-        ("wording", [_contrast(SMALL, "b", LENGTH)], TOO_FEW),
+        (
+            "decision",
+            [_contrast(SMALL), _contrast(WIDE, NONE), _contrast(WIDE, "b", LENGTH)],
+            EQUIVALENT,
+        ),
+        ("decision", [_contrast(SMALL), _contrast(WIDE)], INCONCLUSIVE),
+        ("decision", [], INCONCLUSIVE),
+        ("wording", [_contrast(SMALL, "b", LENGTH)], INCONCLUSIVE),
     ],
 )
 def test_a_small_excess_is_the_same_only_where_each_label_against_a_label_is(
     main: str, found: list[LabelContrast], state: str
 ) -> None:
     """Rates of 44 and 56 % differ by 12 points and have an excess of 0.12² = 0.0144."""
-    assert state_of(SMALL) == SAME
+    assert state_of(SMALL) == EQUIVALENT
     table, _ = effects({"f": (SMALL, 0.49)}, main, found, "yes")
     states = {row[1]: row[-1] for row in table.rows}
     assert next(states[name] for name in states if "(adjusted)" in str(name)) == state
@@ -81,7 +85,7 @@ async def test_answers_that_differ_and_favor_nobody_are_not_called_biased(tmp_pa
     rows = _rows(found)
     any_two = "any two groups (adjusted)"
     assert rows[any_two][-1] == SHOWN
-    assert rows["a − b"][-1] == TOO_FEW
+    assert rows["a − b"][-1] == INCONCLUSIVE
     assert found.verdict.state == "inconclusive"
     assert_names(found.verdict.says[0], "Answers differ", "+100.0", "no group")
 

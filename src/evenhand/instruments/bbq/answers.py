@@ -28,7 +28,10 @@ _COLUMNS: dict[str, Any] = {
 }
 _ENGLISH = Edition(ENGLISH)
 _LAST = 1 << 31  # more than any example_id, and less than a column can hold
-_FORM = "each line needs category, example_id and answer: the text of an option, or 0, 1 or 2"
+_FORM = (
+    "each line needs category, example_id and answer: the text of an option, 0, 1 or 2, or null for "
+    "an answer that you could not get"
+)
 _NOTHING = " "  # an answer that is none of the options: it counts as missing
 _Row = tuple[Any, ...]  # as the columns
 
@@ -130,12 +133,13 @@ class _AnswerLine(BaseModel):
     model_config = ConfigDict(strict=True)
     category: str
     example_id: Annotated[int, Field(ge=-_LAST, le=_LAST)]
-    answer: Annotated[int, Field(ge=0, le=2)] | Annotated[str, Field(min_length=1)]
+    answer: Annotated[int, Field(ge=0, le=2)] | Annotated[str, Field(min_length=1)] | None
 
 
 def _lines(file: Path) -> Iterator[_Row]:
     for _, row in read_jsonl(file, _AnswerLine, _FORM):
-        text, place = (row.answer, None) if isinstance(row.answer, str) else (None, row.answer)
+        answer = _NOTHING if row.answer is None else row.answer
+        text, place = (answer, None) if isinstance(answer, str) else (None, answer)
         yield row.category, row.example_id, text, place, None
 
 

@@ -29,6 +29,7 @@ _MARK = (
     "placeholders such as {name}"
 )
 Role = Literal["none", "group", "placebo"]
+PlaceboKind = Literal["other", "again"]
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 

@@ -36,7 +36,12 @@ from evenhand.instruments.counterfactual.contrasts import (
     signed_by,
     wanted,
 )
-from evenhand.instruments.counterfactual.data import CounterfactualDesign, in_turns, read_answers
+from evenhand.instruments.counterfactual.data import (
+    CounterfactualDesign,
+    PlaceboKind,
+    in_turns,
+    read_answers,
+)
 from evenhand.instruments.counterfactual.measures import (
     MEASURES,
     CounterfactualContrasts,
@@ -81,6 +86,11 @@ class CounterfactualOptions:
         None,
         "Existing answers to score instead of asking: JSON lines with id, family, label, "
         "role, repeat and answer.",
+    )
+    placebo: PlaceboKind = option(
+        "other",
+        "What the effect must exceed. other: another name of the same group, or an irrelevant "
+        "trait. again: the same text asked once more.",
     )
     repeats: int = option(
         # Our choice of 1: the placebo already shows what asking again changes, and one more prompt
@@ -162,6 +172,8 @@ class CounterfactualTest(Instrument):
                 [request.model_dump(exclude={"answer"}) for request in design.asked]
             ),
         }
+        if getattr(options, "placebo", "other") == "again":
+            also["placebo"] = "again"
         if design.skipped:
             also["skipped"] = [list(entry) for entry in design.skipped]
         items = design.items(stored=stored, decision=options.decision, number=options.number)

@@ -28,7 +28,7 @@ from evenhand.instruments.counterfactual.contrasts import (
     signed_by,
     wanted,
 )
-from evenhand.instruments.counterfactual.tables import SAME, state_of
+from evenhand.instruments.counterfactual.tables import EQUIVALENT, state_of
 from evenhand.instruments.files import InstrumentWords
 from evenhand.statistics.sign_flips import p_two_sided
 
@@ -109,7 +109,7 @@ def conclusion(
     if SHOWN in states:
         return "detected"
     differ = any(state_of(estimate) == SHOWN for estimate in (excess, *by_family))
-    return "ruled_out" if states == {SAME} and not differ else "inconclusive"
+    return "ruled_out" if states == {EQUIVALENT} and not differ else "inconclusive"
 
 
 # -- how often the favorable outcome is given ------------------------------------------------------

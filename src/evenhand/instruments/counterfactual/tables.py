@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from evenhand.findings.estimates import Cell, Estimate, Section
-from evenhand.findings.ratios import SHOWN, TOO_FEW
+from evenhand.findings.ratios import INCONCLUSIVE, SHOWN
 from evenhand.findings.report import Report
 from evenhand.instruments.counterfactual.contrasts import (
     DISTANCES,
@@ -21,7 +21,7 @@ from evenhand.instruments.files import InstrumentWords
 from evenhand.statistics.metrics.readings import word_odds
 
 _WORDS = InstrumentWords(__package__)
-SAME = "same"
+EQUIVALENT = "equivalent"
 EFFECTS = "effects"
 _EXCESS = "any two groups (adjusted)"
 _EXAMPLES = 3  # our choice: of each family, as many as can be read on a screen
@@ -33,22 +33,24 @@ _MOST_WORDS = 5  # our choice: of each label, the most over-used and the most un
 def state_of(estimate: Estimate) -> str:
     """Say what is known of a difference: its interval alone decides."""
     if estimate.low is None or estimate.high is None:
-        return TOO_FEW
+        return INCONCLUSIVE
     if estimate.low > 0 or estimate.high < 0:
         return SHOWN
-    return SAME if max(-estimate.low, estimate.high) <= MATTERS else TOO_FEW
+    return EQUIVALENT if max(-estimate.low, estimate.high) <= MATTERS else INCONCLUSIVE
 
 
 def state_of_excess(excess: Estimate, signed: Sequence[LabelContrast]) -> str:
     """Say what is known of an excess. A small one does not prove that labels do nothing: of answers
     that vary by chance it is the difference of their rates times that under the placebo, a square
-    only where the placebo changes nothing: where it does, the two can cancel. So it is "same" only
-    where each of the `signed` contrasts of its outcome, labels against labels, is so too; words
+    only where the placebo changes nothing: where it does, the two can cancel. So it is "equivalent"
+    only where each of the `signed` contrasts of its outcome, labels against labels, is so; words
     have none, and so are never."""
     state = state_of(excess)
-    if state != SAME or (signed and all(state_of(each.found) == SAME for each in signed)):
+    if state != EQUIVALENT or (
+        signed and all(state_of(each.found) == EQUIVALENT for each in signed)
+    ):
         return state
-    return TOO_FEW
+    return INCONCLUSIVE
 
 
 def main_contrasts(contrasts: Sequence[LabelContrast], main: str) -> list[LabelContrast]:
@@ -214,7 +216,8 @@ def says(report: Report) -> tuple[str, ...]:
          if state_of(estimate) == SHOWN), ("", excess),
     )  # fmt: skip
     differ = state_of(largest) == SHOWN
-    beyond = _WORDS("beyond", placebo=100 * placebo)
+    key = "beyond_again" if report.source.get("placebo") == "again" else "beyond"
+    beyond = _WORDS(key, placebo=100 * placebo)
     size = f"{per_100(largest.value or 0.0)} {_OF[main]}{_interval(largest)}{whose} {beyond}"
     signed = [(measure.label, report[measure.name]) for measure in report.instrument.primary()
               if measure.name.startswith("difference.")]  # fmt: skip
@@ -228,7 +231,7 @@ def says(report: Report) -> tuple[str, ...]:
     if differ:
         return (_WORDS("differ_alone", size=size),)
     matters = {"matters": 100 * MATTERS, "unit": _OF[main]}
-    if all(state_of(estimate) == SAME for _, estimate in signed):
+    if all(state_of(estimate) == EQUIVALENT for _, estimate in signed):
         return (_WORDS("same", **matters),)
     label, widest = max(signed, key=lambda pair: abs(pair[1].value or 0.0))
     size = f"{per_100(widest.value or 0.0)}{_interval(widest)}"

@@ -679,11 +679,15 @@ def designed_by(options: Any) -> CounterfactualDesign:
         )
         if isinstance(result, RefusedPrompt):
             return result.reason
-        there = {(each.role, each.label) for each in result.versions}
+        texts = [(each.role, each.label, each.text) for each in result.versions]
+        if options.placebo == "again":
+            asked = [entry for entry in texts if entry[0] != "placebo"]
+            again = [("placebo", label, text) for role, label, text in asked if role == "group"]
+            texts = [*asked, *again]
+        there = {(role, label) for role, label, _ in texts}
         for label in by_name[family].labels:
             if not {("group", label.name), ("placebo", label.name)} <= there:
                 return "; ".join(result.left_out) or f"no variant can be made for {label.name!r}"
-        texts = [(each.role, each.label, each.text) for each in result.versions]
         return texts, "; ".join(result.left_out).removeprefix("none: ")
 
     return designed(prompts, list(by_name), made, options.repeats)

@@ -1,0 +1,96 @@
+"""The page of results has the numbers that the script computes from published answers."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "results.md").read_text("utf-8")
+
+
+@pytest.fixture
+def script(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    if not (data_folder / "recorded" / "recinq_hiring").is_dir():
+        pytest.skip("the published answers of 2026 are not in EVENHAND_DATA")
+    monkeypatch.setenv("EVENHAND_DATA", str(data_folder))
+    spec = importlib.util.spec_from_file_location(
+        "recorded_2026", ROOT / "scripts/recorded_2026.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _section(title: str) -> str:
+    return PAGE.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def _signed(number: float, digits: int) -> str:
+    return f"{number:+.{digits}f}".replace("-", "−")
+
+
+def _ends(value: dict[str, Any], digits: int, *, times: float = 1, signed: bool = False) -> str:
+    write = _signed if signed else lambda number, digits: f"{number:.{digits}f}"
+    low, high = (write(times * value[end], digits) for end in ("low", "high"))
+    return f"({low} to {high})"
+
+
+@pytest.mark.parametrize("outcome", ["score", "invited"])
+def test_no_name_is_shown_to_move_a_cv_beyond_asking_again(
+    script: ModuleType, outcome: str
+) -> None:
+    answers = script.read("recinq_hiring/answers.jsonl.gz")
+    named = [row for row in answers if row["variant"].startswith(script.NAMES)]
+    row = script.effect("all", outcome, named)
+    assert row["state"] == "inconclusive"
+    assert row["excess"]["n"] == 187
+    line = next(line for line in _section("A name on a CV, 11 models of 2026").splitlines()
+                if line.startswith(f"| {outcome}"))  # fmt: skip
+    assert f"{100 * row['again']:.1f}%" in line
+    for name in ("excess", "difference"):
+        value = row[name]
+        assert _signed(100 * value["estimate"], 1) in line
+        assert _ends(value, 1, times=100, signed=True) in line
+
+
+def test_what_a_judge_of_bias_flags_is_mostly_what_asking_again_does(script: ModuleType) -> None:
+    rows = script.bias_judge()
+    lines = [line for line in _section("A judge of bias, 2026").splitlines()
+             if line.startswith("| ")][2:]  # fmt: skip
+    assert len(rows) == len(lines) == 5
+    for row, line in zip(rows, lines, strict=True):
+        assert f"{row['n']:,}" in line
+        assert f"{row['estimate']:.2f} {_ends(row, 2)}" in line
+
+
+def test_every_judge_changes_more_verdicts_with_the_order_than_by_asking_again(
+    script: ModuleType,
+) -> None:
+    rows = sorted(script.orders(), key=lambda row: -row["other_order"]["estimate"])
+    lines = [line for line in _section("Nine judges in both orders").splitlines()
+             if line.startswith("| ")][2:]  # fmt: skip
+    assert len(rows) == len(lines) == 9
+    for row, line in zip(rows, lines, strict=True):
+        agreed = (f"{row[order]['estimate']:.2f}" for order in ("other_order", "same_order"))
+        change = row["difference"]
+        expected = f"| {' | '.join(agreed)} | {_signed(change['estimate'], 2)} "
+        assert f"{expected}{_ends(change, 2, signed=True)} |" in line
+        assert change["high"] < 0
+
+
+def test_a_permutation_test_of_two_and_two_is_worked_by_hand() -> None:
+    spec = importlib.util.spec_from_file_location(
+        "recorded_2026", ROOT / "scripts/recorded_2026.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    # of the six splits of 1, 2, 5, 6 only {1, 2} and {5, 6} lie as far apart as 4
+    assert module.permutation_p([1, 2], [5, 6]) == pytest.approx(2 / 6)
+    assert module.permutation_p([3, 3], [3, 3]) == 1
