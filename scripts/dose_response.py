@@ -24,7 +24,7 @@ from evenhand.findings.estimates import Change
 from evenhand.findings.report import Report, report
 from evenhand.instruments._contract import DataFolder
 from evenhand.instruments._options import OptionSource
-from evenhand.instruments.likelihood_sets import SETS
+from evenhand.instruments.likelihood_sets import all_sets
 from evenhand.runs.runners.likelihood import run_likelihood
 from evenhand.runs.runners.progress import Progress
 from evenhand.runs.store import RunReader
@@ -104,10 +104,10 @@ def sources() -> dict[str, OptionSource]:
     """The items: all occupations, all of CrowS-Pairs on age and religion, samples of the others."""
     data = DataFolder(local=DATA, cache=DATA)
     found = {
-        name: SETS[name].source(data, SETS[name].options_from({"sample": SAMPLE}))
+        name: all_sets()[name].source(data, all_sets()[name].options_from({"sample": SAMPLE}))
         for name in ("occupations", "winobias", "stereoset")
     }
-    crows = SETS["crows_pairs"]
+    crows = all_sets()["crows_pairs"]
     kept = [item for item in crows.items(data) if item.group in CONTROLS]
     found["crows_pairs"] = OptionSource(crows, kept, {"items": " and ".join(CONTROLS), "seed": 0})
     return found
@@ -123,7 +123,7 @@ async def measure(weights: Path, folder: Path) -> None:
 
 @cache
 def report_of(folder: Path, name: str) -> Report:
-    return report(SETS[name], RunReader(folder / name))
+    return report(all_sets()[name], RunReader(folder / name))
 
 
 # -- the table -----------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def least_to_most(folder: Path, seed: int) -> list[Change]:
         ]
 
     winobias, crows, stereoset = (
-        compare(SETS[name], *runs(name)) for name in ("winobias", "crows_pairs", "stereoset")
+        compare(all_sets()[name], *runs(name)) for name in ("winobias", "crows_pairs", "stereoset")
     )
     groups = [crows.groups["bias_type"][group][0] for group in CONTROLS]
     return [winobias["stereotype_gap"], winobias["stereotype_score"], *groups, stereoset["lms"]]

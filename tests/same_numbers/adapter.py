@@ -28,7 +28,7 @@ from evenhand.instruments import instrument_of
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.judge.certificate import certificate_of
 from evenhand.instruments.judge.instrument import JudgeAudit
-from evenhand.instruments.likelihood_sets import SETS, compare_sets, runs_at
+from evenhand.instruments.likelihood_sets import all_sets, compare_sets, runs_at
 from evenhand.instruments.reward.instrument import Reward
 from evenhand.instruments.scorer.instrument import agreement, curves
 from evenhand.instruments.scorer.sets import AuditTexts, held_out
@@ -181,7 +181,7 @@ def _likelihoods(name: str) -> dict[str, RunReader]:
 
 
 def _likelihood(name: str) -> Entries:
-    found = {name: report(SETS[name], run) for name, run in _likelihoods(name).items()}
+    found = {name: report(all_sets()[name], run) for name, run in _likelihoods(name).items()}
     return flat(plain({name: one.to_dict() for name, one in found.items()}))
 
 

@@ -8,7 +8,7 @@ from evenhand.findings.comparison import compare
 from evenhand.findings.report import report
 from evenhand.instruments import instrument_of
 from evenhand.instruments.judge.certificate import certificate_of
-from evenhand.instruments.likelihood_sets import SETS, runs_at
+from evenhand.instruments.likelihood_sets import all_sets, runs_at
 from evenhand.runs.store import RunReader
 from evenhand.views.files import to_json
 
@@ -25,7 +25,7 @@ def digests() -> dict[str, str]:
     before, after = (RunReader(KEPT / "squad" / name) for name in ("default", "fairness"))
     found["comparison"] = to_json(compare(instrument_of(before), before, after))
     for name, run in runs_at(str(KEPT / "likelihood/one_set")).items():
-        found[f"report of {name}"] = to_json(report(SETS[name], run))
+        found[f"report of {name}"] = to_json(report(all_sets()[name], run))
     run = RunReader(KEPT / "judge/few_bases")
     of_judge = audit_of(report(instrument_of(run), run))
     certificate = certificate_of(run, of_judge.checks)

@@ -40,7 +40,7 @@ from evenhand.experiments.settings import RunSettings
 from evenhand.findings.audit import Audit
 from evenhand.findings.report import Report
 from evenhand.instruments import Instrument, instrument_named
-from evenhand.instruments.likelihood_sets import SETS, USUAL
+from evenhand.instruments.likelihood_sets import usual_sets
 from evenhand.models.likelihood import EchoedLikelihood, LikelihoodModel
 from evenhand.views import terminal_of
 from evenhand.views.files import plain
@@ -63,8 +63,12 @@ def likelihood(
         ),
     ] = None,
     sets: Annotated[
-        str, typer.Option(help=f"Measure these datasets, separated by commas: {', '.join(SETS)}.")
-    ] = ",".join(USUAL),
+        str | None,
+        typer.Option(
+            help="Measure these datasets, separated by commas. Default: all but gest, seegull and "
+            "redditbias."
+        ),
+    ] = None,
     sample: Annotated[
         int, typer.Option(min=2, help="Limit the items per dataset, spread over its groups.")
     ] = 1_600,
@@ -85,8 +89,8 @@ def likelihood(
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Measure bias by the log-probability of texts: CrowS-Pairs, StereoSet, WinoBias, Winogender,
-    subtler_biases, and pronouns after occupations; GEST, SeeGULL and RedditBias by name.
+    """Measure bias by the log-probability of texts: crows_pairs, stereoset, winobias, winogender,
+    subtler_biases, and occupations (pronouns after them); gest, seegull and redditbias by name.
 
     Start here for small and base models. The command needs local weights, or an endpoint that
     echoes prompts with log-probabilities, as vLLM does. Writes report.json and report.parquet into
@@ -95,7 +99,7 @@ def likelihood(
 
     Example: evenhand measure likelihood --weights weights/smollm2 --out runs/lik-base
     """
-    names = names_in(sets)
+    names = usual_sets() if sets is None else names_in(sets)
     sources = draw_sets(
         names,
         configuration.data_folder(),

@@ -22,7 +22,7 @@ from evenhand.findings.summary import Summary, summary
 from evenhand.instruments import Instrument, instrument_of
 from evenhand.instruments.judge.certificate import CertificateLookup, certificate_of, deciding
 from evenhand.instruments.judge.instrument import JudgeAudit
-from evenhand.instruments.likelihood_sets import SETS, runs_at
+from evenhand.instruments.likelihood_sets import runs_at
 from evenhand.methods import Method, of_record
 from evenhand.runs.runners import replay_of
 from evenhand.runs.runners.likelihood import METHOD as READ_OFF
@@ -106,7 +106,7 @@ def _audit(run: RunReader, prices: Prices | None) -> tuple[Audit, Certificate]:
 
 
 def _measured(run: RunReader, supplied: ScoringSpec | None) -> MeasuredRun:
-    instrument = supplied or SETS.get(run.record.source["benchmark"]) or instrument_of(run)
+    instrument = supplied or instrument_of(run)
     texts = not isinstance(instrument, Instrument) or instrument.asks == "answers"
     return MeasuredRun(instrument=instrument, run=run, readable=texts)
 

@@ -18,7 +18,7 @@ from evenhand.findings.audit import Audit, audit_of
 from evenhand.findings.report import Report, report
 from evenhand.instruments._contract import DataFolder, FurtherRun, Instrument, Services
 from evenhand.instruments._options import OTHER_START, START_CHECK, OptionSource
-from evenhand.instruments.likelihood_sets import SETS, set_named
+from evenhand.instruments.likelihood_sets import all_sets, set_named
 from evenhand.methods import Method
 from evenhand.methods.build import of_stored_answers
 from evenhand.models.likelihood import LikelihoodModel
@@ -233,7 +233,7 @@ def draw_sets(
         UserError: If no set is named, or there is none of a name.
     """
     if not names:
-        raise UserError(f"--sets names no dataset. Available: {', '.join(SETS)}")
+        raise UserError(f"--sets names no dataset. Available: {', '.join(all_sets())}")
     sources = {}
     for instrument in map(set_named, dict.fromkeys(names)):
         option_names = {field.name for field in fields(instrument.options)}
@@ -278,7 +278,7 @@ async def measure_sets(
 
 
 def _reports(folders: Mapping[str, str]) -> list[Report]:
-    reports = [report(SETS[name], RunReader(folder)) for name, folder in folders.items()]
+    reports = [report(all_sets()[name], RunReader(folder)) for name, folder in folders.items()]
     for set_report in reports:
         write_report(set_report, set_report.side.run)
     return reports

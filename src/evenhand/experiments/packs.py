@@ -35,7 +35,6 @@ from evenhand.findings.pack_manifest import (
 from evenhand.findings.report import models_of, not_run
 from evenhand.findings.sequential import refuse
 from evenhand.instruments import instrument_of
-from evenhand.instruments.likelihood_sets import SETS
 from evenhand.runs.runners.progress import STATUS_FILE
 from evenhand.runs.store import RunReader, archive, ledger, plain_files
 from evenhand.runs.store.folder import as_file_name, open_folder
@@ -157,7 +156,7 @@ def held_of(run: RunReader) -> set[str]:
     held |= {file.name for part in ledger.parts(folder) for file in (part.results, part.turns)}
     held |= {name for name in _BESIDE.get(made_by or "", ()) if folder.exists(name)}
     if made_by:
-        for name in (SETS.get(made_by) or instrument_of(run)).further_runs:
+        for name in instrument_of(run).further_runs:
             if folder.exists(f"{name}/run.json"):
                 inner = held_of(RunReader(f"{run.path}/{name}"))
                 held |= {f"{name}/{member}" for member in inner}

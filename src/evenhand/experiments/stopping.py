@@ -165,7 +165,7 @@ def _unasked(instrument: Instrument, items: Sequence[Item]) -> pl.DataFrame:
             f"{instrument.name} cannot stop early, because it scores answers only when all are "
             "complete. Leave out --stop-when."
         )
-    schema = pl.DataFrame(pl.from_arrow(RESULTS.empty_table())).schema
+    schema = pl.Schema(RESULTS)
     rows = [
         {"position": position, "item_id": item.id, "status": "failed", "reason": "not_asked",
          "prompt": item.prompt,

@@ -1,25 +1,33 @@
 """The instruments that ask for log-probabilities, by name, and the runs of them in a folder."""
 
+from functools import cache
+
+from evenhand.core import registry
 from evenhand.core.errors import UserError, choices_for
 from evenhand.findings.comparison import Comparison, compare, together
-from evenhand.instruments import loadable
+from evenhand.instruments import instrument_named, loadable
 from evenhand.instruments._options import OptionSet
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.folder import open_folder
 
-SETS: dict[str, OptionSet] = {
-    instrument.name: instrument for instrument in loadable() if isinstance(instrument, OptionSet)
-}
-USUAL = tuple(
-    name for name, instrument in SETS.items() if instrument.usual
-)  # where no set is named
+
+@cache
+def all_sets() -> dict[str, OptionSet]:
+    """Every dataset by its name. Asking for them loads every instrument."""
+    loaded = loadable()
+    return {each.name: each for each in loaded if isinstance(each, OptionSet)}
+
+
+def usual_sets() -> tuple[str, ...]:
+    """The datasets that are measured where none is named."""
+    return tuple(name for name, instrument in all_sets().items() if instrument.usual)
 
 
 def set_named(name: str) -> OptionSet:
     """Return the dataset of this name; a `UserError` lists the known ones."""
-    if name not in SETS:
-        raise UserError(f"unknown dataset {name!r}. {choices_for(name, SETS)}")
-    return SETS[name]
+    if name not in all_sets():
+        raise UserError(f"unknown dataset {name!r}. {choices_for(name, all_sets())}")
+    return all_sets()[name]
 
 
 def runs_at(location: str) -> dict[str, RunReader]:
@@ -29,10 +37,11 @@ def runs_at(location: str) -> dict[str, RunReader]:
     if folder.exists("run.json"):
         run = RunReader(location)
         name = run.record.source.get("benchmark", "")
-        return {name: run} if name in SETS else {}
+        known = name in registry.names("instruments")
+        return {name: run} if known and isinstance(instrument_named(name), OptionSet) else {}
     return {
         name: RunReader(f"{location.rstrip('/')}/{name}")
-        for name in SETS
+        for name in all_sets()
         if folder.exists(f"{name}/run.json")
     }
 
@@ -45,4 +54,4 @@ def compare_sets(before: dict[str, RunReader], after: dict[str, RunReader]) -> l
             "the two runs have no dataset in common. Run `evenhand measure likelihood` "
             "with the same --sets"
         )
-    return together([compare(SETS[name], before[name], after[name]) for name in names])
+    return together([compare(all_sets()[name], before[name], after[name]) for name in names])

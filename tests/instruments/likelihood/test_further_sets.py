@@ -13,7 +13,7 @@ from evenhand.findings.report import Report, report
 from evenhand.instruments._contract import DataFolder
 from evenhand.instruments._options import OptionItem, OptionSource
 from evenhand.instruments.gest.instrument import stereotypes
-from evenhand.instruments.likelihood_sets import SETS, USUAL
+from evenhand.instruments.likelihood_sets import all_sets, usual_sets
 from evenhand.instruments.seegull.instrument import matched, rated, squares
 from evenhand.runs.runners.likelihood import run_likelihood
 from evenhand.runs.runners.progress import Progress
@@ -28,7 +28,7 @@ def every(sets: DataFolder, data_folder: Path) -> dict[str, list[OptionItem]]:
     for name in FURTHER:
         if not (data_folder / name).is_dir():
             pytest.skip(f"no {name} at {data_folder}; name its folder in EVENHAND_DATA")
-    return {name: SETS[name].items(sets) for name in FURTHER}
+    return {name: all_sets()[name].items(sets) for name in FURTHER}
 
 
 # -- what the sets hold ----------------------------------------------------------------------------
@@ -43,7 +43,7 @@ def test_a_further_set_has_the_items_of_its_card(
 ) -> None:
     found = every[name]
     assert len({one.id for one in found}) == len(found) == items
-    assert SETS[name].card()["data"]["items"] == items
+    assert all_sets()[name].card()["data"]["items"] == items
     assert len({one.cluster for one in found}) == clusters
     assert all(len(set(one.options.values())) == len(one.options) for one in found)
 
@@ -128,7 +128,7 @@ def test_the_counterparts_of_redditbias_are_those_of_the_same_phrase(
 
 
 def test_without_a_name_no_further_set_is_measured(sets: DataFolder) -> None:
-    assert not set(USUAL) & set(FURTHER)
+    assert not set(usual_sets()) & set(FURTHER)
     drawn = draw_sets(["gest", "redditbias"], sets, {"sample": 32})
     assert [len(source) for source in drawn.values()] == [32, 32]
 
@@ -145,9 +145,9 @@ async def _measured(
 ) -> Report:
     totals = {text: likes(item, option) for item in items for option, text in item.options.items()}
     silent = [text for item in items[:broken] for text in item.options.values()]
-    drawn = OptionSource(SETS[name], items, {"items": "all", "seed": 0})
+    drawn = OptionSource(all_sets()[name], items, {"items": "all", "seed": 0})
     await run_likelihood(Planted(totals, silent), drawn, out, progress=Progress())
-    return report(SETS[name], RunReader(out))
+    return report(all_sets()[name], RunReader(out))
 
 
 def _quotes(women: int, men: int) -> list[OptionItem]:
@@ -205,11 +205,11 @@ async def test_a_change_of_gest_towards_no_stereotype_is_seen(tmp_path: Path) ->
     await _measured("gest", items, _stereotyped, tmp_path / "a")
     await _measured("gest", items, lambda *_: -1.0, tmp_path / "b")
     runs = [RunReader(tmp_path / name) for name in "ab"]
-    assert compare(SETS["gest"], *runs)["stereotype_gap"].difference == pytest.approx(-1.0)
+    assert compare(all_sets()["gest"], *runs)["stereotype_gap"].difference == pytest.approx(-1.0)
 
 
 def _square(number: int) -> OptionItem:
-    names = SETS["seegull"].names
+    names = all_sets()["seegull"].names
     return OptionItem(
         id=f"s{number}", group="nationality", cluster=f"pair {number % 5}",
         options={name: f"{number} {name}" for name in names},

@@ -10,7 +10,7 @@ from evenhand.findings.comparison import Comparison, compare, together
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.report import Report, report
 from evenhand.instruments._options import OTHER_START, OptionItem, OptionSource
-from evenhand.instruments.likelihood_sets import SETS
+from evenhand.instruments.likelihood_sets import all_sets
 from evenhand.models.likelihood import LikelihoodFailure, TokenLogprobs
 from evenhand.runs.runners.likelihood import run_likelihood
 from evenhand.runs.runners.progress import Progress
@@ -24,7 +24,7 @@ S, A, U = "stereotype", "anti_stereotype", "unrelated"
 
 
 def _set(name: str, items: list[OptionItem]) -> OptionSource:
-    return OptionSource(SETS[name], items, {"items": "all", "seed": 0})
+    return OptionSource(all_sets()[name], items, {"items": "all", "seed": 0})
 
 
 def _planted(
@@ -46,7 +46,7 @@ def _planted(
 
 async def _report(model: Planted, drawn: OptionSource, out: Path) -> Report:
     await run_likelihood(model, drawn, out, progress=Progress())
-    return report(SETS[drawn.fingerprint()["benchmark"]], RunReader(out))
+    return report(all_sets()[drawn.fingerprint()["benchmark"]], RunReader(out))
 
 
 async def _measured(model: Planted, drawn: OptionSource, out: Path) -> dict[str, Estimate]:
@@ -65,7 +65,7 @@ async def test_a_report_says_how_many_preferences_turn_round_after_another_start
     assert first.notes == ()  # it was not looked at
     other = Planted(turned, start="<other>")
     await run_likelihood(other, drawn.part(120), out / OTHER_START, progress=Progress())
-    (note,) = report(SETS["crows_pairs"], RunReader(out)).notes
+    (note,) = report(all_sets()["crows_pairs"], RunReader(out)).notes
     assert_names(note, "<other>", "<s>", "3 of 4")
     assert_names(note, "50.0%", "75.0%")
 
@@ -234,12 +234,12 @@ async def test_a_missing_option_takes_its_item_out_and_is_counted_by_reason(
     assert found["stereotype_score"].value == 100.0
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", all_sets())
 async def test_a_set_of_which_nothing_could_be_scored_has_reasons_and_no_numbers(
     tmp_path: Path, name: str
 ) -> None:
-    options = dict.fromkeys(SETS[name].names, -1.0)
-    facts = {fact: "1" for fact in SETS[name].facts if fact not in ("group", "cluster")}
+    options = dict.fromkeys(all_sets()[name].names, -1.0)
+    facts = {fact: "1" for fact in all_sets()[name].facts if fact not in ("group", "cluster")}
     items, totals = _planted([("a", "g", options), ("b", "g", options)], **facts)
     found = await _report(Planted(totals, broken=list(totals)), _set(name, items), tmp_path)
     assert found.coverage.by_reason == {"too_long": 2}
@@ -307,7 +307,7 @@ async def test_a_run_that_was_stopped_asks_only_for_what_is_not_there(tmp_path: 
 
     with pytest.raises(KeyboardInterrupt):
         await run_likelihood(Dies(totals), drawn, out, progress=Progress())
-    assert report(SETS["crows_pairs"], RunReader(out)).not_run == 50
+    assert report(all_sets()["crows_pairs"], RunReader(out)).not_run == 50
     again, progress = Planted(totals), Progress()
     await run_likelihood(again, drawn, out, progress=progress)
     assert len(again.asked) == 100
@@ -345,7 +345,7 @@ async def _two(tmp_path: Path, before: Planted, after: Planted) -> Comparison:
         drawn = _set("crows_pairs", items)
         await run_likelihood(model, drawn, tmp_path / name, progress=Progress())
         runs.append(RunReader(tmp_path / name))
-    return compare(SETS["crows_pairs"], *runs)
+    return compare(all_sets()["crows_pairs"], *runs)
 
 
 def _crossed(found: Comparison) -> list[str]:
@@ -413,4 +413,4 @@ async def test_runs_over_different_samples_are_not_compared(tmp_path: Path) -> N
         await run_likelihood(Planted(totals), drawn, tmp_path / name, progress=Progress())
         runs.append(RunReader(tmp_path / name))
     with raises_naming(UserError, "different samples"):
-        compare(SETS["crows_pairs"], *runs)
+        compare(all_sets()["crows_pairs"], *runs)

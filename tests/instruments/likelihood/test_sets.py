@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from evenhand.core.errors import UserError
 from evenhand.instruments._contract import DataFolder
 from evenhand.instruments._options import OptionItem, sample
-from evenhand.instruments.likelihood_sets import SETS, set_named
+from evenhand.instruments.likelihood_sets import all_sets, set_named
 from tests.errors import raises_naming
 from tests.instruments.likelihood.conftest import item
 
 
 def _all(sets: DataFolder, name: str) -> list[OptionItem]:
-    return SETS[name].items(sets)
+    return all_sets()[name].items(sets)
 
 
 @pytest.mark.parametrize(
@@ -133,11 +133,11 @@ def test_a_sample_is_as_large_as_asked_in_order_and_the_same_for_a_seed(
     assert places == sorted(set(places))
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", all_sets())
 def test_a_drawn_set_has_a_text_for_each_name_of_its_options_and_the_facts_that_scoring_needs(
     sets: DataFolder, name: str
 ) -> None:
-    one = SETS[name]
+    one = all_sets()[name]
     source = one.source(sets, one.options_from({"sample": 8}))
     record = source.fingerprint()
     assert (record["benchmark"], record["items"], len(source)) == (name, 8, 8)
@@ -150,7 +150,7 @@ def test_a_drawn_set_has_a_text_for_each_name_of_its_options_and_the_facts_that_
 def test_the_choices_of_stereoset_are_in_the_order_of_the_names_whichever_way_the_data_has_them(
     sets: DataFolder,
 ) -> None:
-    one = SETS["stereoset"]
+    one = all_sets()["stereoset"]
     first = _all(sets, "stereoset")[0]
     assert list(first.options) != list(one.names)  # the data names another option first
     (asked,) = one.source(sets, one.options_from({"all": True})).read(0, 1)

@@ -29,8 +29,8 @@ _COLUMNS: dict[str, Any] = {
 _ENGLISH = Edition(ENGLISH)
 _LAST = 1 << 31  # more than any example_id, and less than a column can hold
 _FORM = (
-    "each line needs category, example_id and answer: the text of an option, 0, 1 or 2, or null for "
-    "an answer that you could not get"
+    "each line needs category, example_id and answer: the text of an option, 0, 1 or 2, or null "
+    "for an answer that you could not get"
 )
 _NOTHING = " "  # an answer that is none of the options: it counts as missing
 _Row = tuple[Any, ...]  # as the columns

@@ -679,11 +679,11 @@ def designed_by(options: Any) -> CounterfactualDesign:
         )
         if isinstance(result, RefusedPrompt):
             return result.reason
+        texts: list[tuple[Role, str, str]]
         texts = [(each.role, each.label, each.text) for each in result.versions]
         if options.placebo == "again":
-            asked = [entry for entry in texts if entry[0] != "placebo"]
-            again = [("placebo", label, text) for role, label, text in asked if role == "group"]
-            texts = [*asked, *again]
+            texts = [entry for entry in texts if entry[0] != "placebo"]
+            texts += [("placebo", label, text) for role, label, text in texts if role == "group"]
         there = {(role, label) for role, label, _ in texts}
         for label in by_name[family].labels:
             if not {("group", label.name), ("placebo", label.name)} <= there:

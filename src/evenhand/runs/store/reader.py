@@ -250,9 +250,7 @@ class RunReader:
 
 @cache  # asked for once per part, and as dear as a small part itself
 def _schema(kind: str) -> pl.Schema:
-    empty = pl.from_arrow((tables.RESULTS if kind == "results" else tables.TURNS).empty_table())
-    assert isinstance(empty, pl.DataFrame)
-    return empty.schema
+    return pl.Schema(tables.RESULTS if kind == "results" else tables.TURNS)
 
 
 def _holds(part: ledger.CommittedPart, ordered: Sequence[int]) -> bool:
