@@ -110,6 +110,7 @@ if TYPE_CHECKING:
     scorers_screen_apply = waiting_for(_screens.scorers_screen_apply)
     scorers_screen_calibrate = waiting_for(_screens.scorers_screen_calibrate)
     scorers_screen_plan = waiting_for(_screens.scorers_screen_plan)
+    scorers_threshold = waiting_for(_scorers.scorers_threshold)
     serve_local = waiting_for(_installation.serve_local)
     stability = waiting_for(_findings.stability)
     train_card = waiting_for(_training.train_card)
@@ -211,6 +212,7 @@ __all__ = [
     "scorers_screen_apply",
     "scorers_screen_calibrate",
     "scorers_screen_plan",
+    "scorers_threshold",
     "serve_local",
     "stability",
     "train_card",

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
         scorers_list,
         scorers_sample,
         scorers_score,
+        scorers_threshold,
     )
     from evenhand.api.screens import (
         scorers_screen_apply,
@@ -153,6 +154,7 @@ __all__ = [
     "scorers_screen_apply",
     "scorers_screen_calibrate",
     "scorers_screen_plan",
+    "scorers_threshold",
     "serve_local",
     "stability",
     "train_card",
@@ -194,7 +196,8 @@ FUNCTIONS = {
         "runs_repeats runs_show runs_status runs_verify"
     ).split(),
     "api.scorers": (
-        "scorers_audit_support scorers_estimate scorers_list scorers_sample scorers_score"
+        "scorers_audit_support scorers_estimate scorers_list scorers_sample scorers_score "
+        "scorers_threshold"
     ).split(),
     "api.screens": "scorers_screen_apply scorers_screen_calibrate scorers_screen_plan".split(),
     "api.side_effects": "overcorrection".split(),

@@ -6,11 +6,13 @@ from pathlib import Path
 
 from evenhand.api import inputs
 from evenhand.experiments import config as configuration
-from evenhand.experiments import labelling, scoring
+from evenhand.experiments import labelling, scoring, screens
 from evenhand.experiments.labelling import LabelSample
 from evenhand.experiments.scoring import ScorerLine
 from evenhand.findings.audit import Audit
+from evenhand.findings.fitted_threshold import FittedThreshold
 from evenhand.findings.labelled import LabelledRate
+from evenhand.instruments.scorer.screening import Columns
 from evenhand.scorers import TOXICITY, Scorer
 from evenhand.scorers.base import Batched
 
@@ -113,3 +115,46 @@ async def scorers_estimate(folder: str | Path) -> LabelledRate:
         UserError: If a label is of a text that was not drawn.
     """
     return await asyncio.to_thread(labelling.estimate, Path(folder))
+
+
+async def scorers_threshold(
+    labelled: str | Path,
+    *,
+    scorer: str,
+    max_fpr: float = 0.05,
+    confidence: float = 0.95,
+    cluster: str | None = None,
+    text: str = "text",
+    label: str = "harm",
+    attribute: str = TOXICITY,
+) -> FittedThreshold:
+    """Fit the threshold of a scorer to your own benign and harmful texts.
+
+    Args:
+        labelled: Labeled texts, one per row: a .jsonl or .csv file.
+        scorer: Name of a scorer, or KIND=URL[#MODEL].
+        max_fpr: The largest share of benign texts that reach the threshold.
+        confidence: Confidence of that share.
+        cluster: Column with a text's template or author. One of each counts.
+        text: Column with the text.
+        label: Column with the label.
+        attribute: Which score of the scorer is used.
+
+    Returns:
+        The threshold, with its error rates on the half of the texts that did not set it.
+
+    Raises:
+        UserError: If the texts cannot be read, or no scorer has the name.
+
+    Example:
+        >>> evenhand.scorers_threshold("labelled.jsonl", scorer="offline").threshold
+    """
+    return await screens.fit(
+        Path(labelled),
+        configuration.of_environment(),
+        said=scorer,
+        columns=Columns(text=text, label=label, cluster=cluster),
+        attribute=attribute,
+        max_fpr=max_fpr,
+        confidence=confidence,
+    )

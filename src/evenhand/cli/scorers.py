@@ -20,7 +20,9 @@ from evenhand.experiments.labelling import LabelSample
 from evenhand.experiments.labelling import estimate as estimated
 from evenhand.experiments.labelling import sample as draw_labels
 from evenhand.experiments.scoring import audit_support_judge, list_scorers, score_texts
+from evenhand.experiments.screens import fit
 from evenhand.findings.estimates import COVERAGE_FLOOR
+from evenhand.instruments.scorer.screening import Columns
 from evenhand.scorers import Scores
 from evenhand.scorers.base import TOXICITY, Batched
 
@@ -132,6 +134,70 @@ def estimate(
     print_finding(result, json=json)
 
 
+def threshold(
+    labelled: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LABELLED",
+            help="Read labeled texts, one per row, from this .jsonl or .csv file.",
+        ),
+    ],
+    scorer: Annotated[
+        str,
+        typer.Option(help="Use a scorer that `evenhand scorers list` shows, or KIND=URL[#MODEL]."),
+    ],
+    max_fpr: Annotated[
+        float,
+        typer.Option(
+            min=0.0001,
+            max=0.5,
+            help="Limit the false-positive rate, the share of benign texts that reach the "
+            "threshold.",
+        ),
+    ] = 0.05,
+    confidence: Annotated[
+        float, typer.Option(min=0.5, max=0.9999, help="Set the confidence level of the limit.")
+    ] = 0.95,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="Count one text per cluster, from this column, such as template or author."
+        ),
+    ] = None,
+    text: Annotated[str, typer.Option(help="Read the text from this column.")] = "text",
+    label: Annotated[
+        str, typer.Option(help="Read the label from this column: true, yes or 1 means harmful.")
+    ] = "harm",
+    attribute: Annotated[str, typer.Option(help="Use this score of the scorer.")] = TOXICITY,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Fit the threshold of a scorer to your own benign and harmful texts.
+
+    Half of the texts set the threshold. The other half shows how many benign texts it flags and how
+    many harmful texts it misses. Exits with code 2 if there are too few benign texts, or if the
+    held-out texts contradict the limit.
+
+    Example: evenhand scorers threshold labelled.jsonl --scorer offline --max-fpr 0.05
+    """
+    settings = configuration.load(config, None, None)
+    result = asyncio.run(
+        fit(
+            labelled,
+            settings,
+            said=scorer,
+            columns=Columns(text=text, label=label, cluster=cluster),
+            attribute=attribute,
+            max_fpr=max_fpr,
+            confidence=confidence,
+            shown=scoring_bar,
+        )
+    )
+    print_finding(result, json=json)
+    if not result.holds:
+        raise typer.Exit(BELOW_FLOOR)
+
+
 scorers = typer.Typer(
     help="List, run, check and combine toxicity scorers.\n\nTo audit one: evenhand audit scorer.",
     no_args_is_help=True,
@@ -139,6 +205,7 @@ scorers = typer.Typer(
 scorers.command("audit-support")(audit_support)
 scorers.command("sample")(sample)
 scorers.command("estimate")(estimate)
+scorers.command("threshold", no_args_is_help=True)(threshold)
 
 _Name = Annotated[
     str, typer.Argument(metavar="NAME", help="Use a scorer that `list` shows, or KIND=URL[#MODEL].")

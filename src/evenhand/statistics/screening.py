@@ -144,6 +144,23 @@ def calibrate(
     return Screen(low=low, high=high, promises=(*about_low, *about_high))
 
 
+def seldom_exceeded(scores: ArrayLike, at_most: float, confidence: float = 0.95) -> float:
+    """Compute the lowest score that at most a share of such texts exceed.
+
+    The k-th largest of n scores, k as in `calibrate`; ∞ with fewer texts than `labels_needed`. A
+    text without a score (NaN) counts as one that exceeds all others. Source: Wilks 1941.
+
+    Args:
+        scores: The score of each text.
+        at_most: The largest share of texts above the result.
+        confidence: The one-sided confidence of that share.
+    """
+    values = -np.sort(-np.nan_to_num(_scores(scores), nan=math.inf))
+    if values.size < labels_needed(at_most, confidence):
+        return math.inf
+    return float(values[_place(values.size, at_most, 1 - confidence)])
+
+
 def labels_needed(at_most: float, confidence: float = 0.95) -> int:
     """A promise needs at least so many labels: the least n with (1 − at_most)ⁿ ≤ 1 − confidence.
 

@@ -15,6 +15,7 @@ from evenhand.findings.audit import Audit, Audits
 from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.designs import Designs
+from evenhand.findings.fitted_threshold import FittedThreshold
 from evenhand.findings.forecast import DryRun, Forecast, FrontierForecast
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.gate import Gate
@@ -83,6 +84,7 @@ _PAGES: dict[type, Callable[..., list[Block]]] = {  # those with a longer form
 }
 _ONE_FORM: dict[type, Callable[..., list[Block]]] = {
     CombinedReport: dossier_page.page,
+    FittedThreshold: screen_page.fitted,
     FrontierForecast: forecast_page.frontier_page,
     Gate: gate_page.page,
     LabelledRate: ratings_page.labelled_page,
