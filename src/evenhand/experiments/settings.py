@@ -126,12 +126,13 @@ class RunSettings:
     replay: str | None = setting(
         None, help="Replay the recorded responses of this run, without model calls.", recorded=False
     )
-    reuse: tuple[str, ...] = setting(
+    reuse: Sequence[str | Path] = setting(
         (),
         help="Take responses to equal calls from this run, on the same items and seed, and send "
         "only the others. May be repeated.",
         metavar="RUN",
         typed_as=list[str] | None,
+        recorded=False,  # a call that was not sent says so itself
     )
     steal_lock: bool = setting(
         False, help="Take over the run folder from a process that hangs.", recorded=False

@@ -4,6 +4,7 @@ over benign texts, where it is counted what each method spoils."""
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from evenhand.agents import Limits
 from evenhand.core.errors import UserError
@@ -166,7 +167,7 @@ class MethodSeries:
         folder = self.place(lender)
         return with_player(request, OTHER_CRITIQUE.role, lambda: critiques_of(folder))
 
-    def _earlier(self, entry: SweepMethod, chosen: Sequence[SweepMethod]) -> tuple[str, ...]:
+    def _earlier(self, entry: SweepMethod, chosen: Sequence[SweepMethod]) -> Sequence[str | Path]:
         """The runs of the methods before this one. An answer that two methods ask for in the same
         words is the same in both, and paid once."""
         settings = self.request.settings
