@@ -10,6 +10,8 @@ from evenhand.agents import Cast, Limits
 from evenhand.core import Item
 from evenhand.core.errors import ModelBusy, UserError
 from evenhand.core.prices import Price, Prices
+from evenhand.experiments.request import within
+from evenhand.experiments.settings import RunSettings
 from evenhand.methods import StarDTox, named
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.runs.runners import ItemList, Progress, RunPlan, SpendingCap, StopSignal, run
@@ -144,3 +146,13 @@ async def test_the_same_name_with_other_fields_is_asked_itself(tmp_path: Path) -
     deeper = Deep()
     await ran(tmp_path / "third", plan(deeper, reuse=(tmp_path / "first", tmp_path / "second")))
     assert deeper.requests == 0
+
+
+def test_a_run_within_takes_replies_from_the_same_folder_within_others(tmp_path: Path) -> None:
+    (tmp_path / "b" / "ratings").mkdir(parents=True)
+    (tmp_path / "b" / "ratings" / "run.json").write_text("{}")
+    settings = RunSettings(out="o/", replay="r/", reuse=(tmp_path / "a", tmp_path / "b"))
+    inner = within(settings, "ratings")
+    assert (inner.out, inner.replay) == ("o/ratings", "r/ratings")
+    assert inner.reuse == (f"{tmp_path}/b/ratings",)
+    assert within(RunSettings(out="o"), "ratings").replay is None

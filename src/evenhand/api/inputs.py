@@ -105,10 +105,13 @@ def cast_for(
 
 
 def _opener_of(cast: Cast | None) -> OpenCast:
-    """Open a cast that exists already. A run that asks nobody needs none and never calls it."""
+    """Open a cast that exists already. A run that asks nobody needs none and never calls it; one
+    that asks scorers alone has the built-in ones, as on the command line."""
 
     async def opened(method: Method) -> Cast:
-        del method
+        agents = method.agents()
+        if cast is None and all(agent.kind == "scorer" for agent in agents):
+            return await configuration.open_cast(configuration.of_environment(), agents)
         return cast or cast_of(None)
 
     return opened

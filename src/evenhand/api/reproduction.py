@@ -22,7 +22,7 @@ from evenhand.runs.runners import Source
 from evenhand.scorers import Scorer
 from evenhand.views.paper_pages import paper_page, papers_page
 
-_OF_RECIPES = ("actors", "dedupe", "engine", "require_certified_judges", "system")
+_OF_RECIPES = ("actors", "dedupe", "engine", "require_certified_judges", "reuse", "system")
 
 
 class ReproduceOptions(OptionalRunOptions, total=False):

@@ -218,7 +218,9 @@ def _command(name: str) -> Callable[..., None]:
 
 
 # The recipe sets the method and the system prompt, and its runs stay on this machine.
-_ELSEWHERE = ("method", "set_", "dedupe", "engine", "actors", "require_certified_judges", "system")
+_ELSEWHERE = (
+    "method", "set_", "dedupe", "engine", "actors", "require_certified_judges", "reuse", "system"
+)  # fmt: skip
 
 for _name in PAPERS:
     reproduce.command(_name)(_command(_name))

@@ -15,7 +15,7 @@ from evenhand.agents import Limits
 from evenhand.core import Item
 from evenhand.core.errors import UserError
 from evenhand.core.new_files import write_new
-from evenhand.experiments.request import Request, Watch, left_for, spent_within
+from evenhand.experiments.request import Request, Watch, left_for, spent_within, within
 from evenhand.experiments.running import RunEnd, execute
 from evenhand.methods import Method
 from evenhand.runs.runners import ItemList, Source
@@ -160,11 +160,7 @@ async def ask_topics(
 
 def _attempt(request: Request, number: int, spent: Spent, source: ItemList) -> Request:
     """The request of one attempt, with what the earlier ones left of the caps."""
-    settings = replace(
-        request.settings,
-        out=f"{request.settings.out}/{number}",
-        replay=request.settings.replay and f"{request.settings.replay}/{number}",
-    )
+    settings = within(request.settings, str(number))
     return left_for(replace(request, source=source, settings=settings), settings, spent)
 
 
@@ -198,12 +194,7 @@ def sweep_requests(request_for: RequestFor, plan: SweepPlan, source: Source) -> 
         selected, method = first_topics(items, topics), Debate(rounds=rounds, roles=roles)
         request = request_for(ItemList(selected), method)
         refuse_too_long(method, selected, request.settings.limits)
-        out, replay = request.settings.out, request.settings.replay
-        settings = replace(
-            request.settings,
-            out=f"{out}/debates-{roles}",
-            replay=replay and f"{replay}/debates-{roles}",
-        )
+        settings = within(request.settings, f"debates-{roles}")
         requests[roles] = replace(request, settings=settings)
     return requests
 

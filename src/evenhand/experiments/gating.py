@@ -18,7 +18,7 @@ from evenhand.experiments.dry_run import dry_run
 from evenhand.experiments.gate_file import GateFile, GateRun
 from evenhand.experiments.measuring import Measurement, RunModels, prepared
 from evenhand.experiments.reproducing import RecipeJob, forecasts, run_all
-from evenhand.experiments.request import Following, Request, Watch
+from evenhand.experiments.request import Following, Request, Watch, within
 from evenhand.experiments.running import RunEnd
 from evenhand.experiments.settings import RunSettings
 from evenhand.experiments.stopping import InBlocks, in_blocks
@@ -71,9 +71,7 @@ class GateRequest:
                 f"{run.instrument.name} reads log-probabilities: make its run with `evenhand "
                 f"measure {run.instrument.name}`, and give the folder by --run"
             )
-        folder, replay = f"{self.settings.out}/{run.folder}", self.settings.replay
-        within = f"{replay.rstrip('/')}/{run.folder}" if replay else None
-        settings = replace(self.settings, out=folder, replay=within)
+        settings = within(self.settings, run.folder)
 
         def prepare() -> tuple[Request, Measurement]:
             method = build_method(run.method, run.set)
@@ -84,11 +82,11 @@ class GateRequest:
             planned = in_blocks_for(self.file, run, request.source, request.settings.seed)
             looks = None
             if self.baseline:
-                looks = following(self.file, run, planned, self.baseline, folder)
+                looks = following(self.file, run, planned, self.baseline, settings.out)
             return replace(request, source=planned, following=looks), measurement
 
         model = self.model or run.model or "the model"
-        return RecipeJob(model=model, run=run.folder, out=folder, prepare=prepare)
+        return RecipeJob(model=model, run=run.folder, out=settings.out, prepare=prepare)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

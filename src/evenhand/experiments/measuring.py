@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.core.errors import UserError
-from evenhand.experiments.request import Request, Watch, left_for
+from evenhand.experiments.request import Request, Watch, left_for, within
 from evenhand.experiments.running import RunEnd, execute, is_done, is_finished
 from evenhand.experiments.settings import RunSettings
 from evenhand.experiments.stopping import InBlocks, StoppingQuestion, next_block, until_decided
@@ -189,13 +189,9 @@ async def _further(further: FurtherRun, request: Request, watch: Watch) -> RunEn
     """Run the second run, in a folder within, with what the first left of the caps."""
     settings = request.settings
     used = spent_on(settings.out, settings.prices)
-    within = replace(
-        settings,
-        system=None,  # where the first run has it, the second may ask judges alone
-        out=f"{settings.out.rstrip('/')}/{further.folder}",
-        replay=f"{settings.replay.rstrip('/')}/{further.folder}" if settings.replay else None,
-    )
-    inner = replace(request, source=further.source, method=further.method, settings=within)
+    # Where the first run has a system prompt, the second may ask judges alone.
+    of_second = replace(within(settings, further.folder), system=None)
+    inner = replace(request, source=further.source, method=further.method, settings=of_second)
     inner = left_for(inner, settings, used)
     return RunEnd() if await is_done(inner) else await execute(inner, watch)
 

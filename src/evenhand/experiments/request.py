@@ -4,6 +4,7 @@ several runs together, and a watch is told what happens."""
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from evenhand.agents import Agent, Cast
@@ -14,6 +15,7 @@ from evenhand.findings.display import RemarkOrText
 from evenhand.methods import Method
 from evenhand.models.base import ChatModel
 from evenhand.runs.runners import Progress, Source, StopSignal
+from evenhand.runs.store.folder import open_folder
 from evenhand.runs.store.spending import Spent, spent_on
 
 OpenCast = Callable[[Method], Awaitable[Cast]]
@@ -77,6 +79,30 @@ def with_player(request: Request, role: str, player: Callable[[], ChatModel]) ->
         return Cast(cast.default, {**cast.roles, role: player()}, system)
 
     return replace(request, open_cast=opened)
+
+
+def within(settings: RunSettings, folder: str) -> RunSettings:
+    """The settings of one run of several: it is in a folder within theirs, and takes replies from
+    the same folder within the runs that are replayed or reused.
+
+    Args:
+        settings: The settings of all runs together.
+        folder: The folder of this run.
+
+    Returns:
+        Its settings. A reused run that has no such folder is left out.
+    """
+
+    def inside(place: str | Path) -> str:
+        return f"{str(place).rstrip('/')}/{folder}"
+
+    reuse = map(inside, settings.reuse)
+    return replace(
+        settings,
+        out=inside(settings.out),
+        replay=inside(settings.replay) if settings.replay else None,
+        reuse=tuple(run for run in reuse if open_folder(run).exists("run.json")),
+    )
 
 
 def spent_within(caps: RunSettings, folders: Iterable[str]) -> Spent:

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+import evenhand as eh
 from evenhand.findings.comparison import compare
 from evenhand.findings.report import report
 from evenhand.instruments.bbq.data import BbqData
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.bbq.sample import BbqSampling, sample
+from evenhand.methods import named
 from evenhand.runs.store import RunReader
 from tests.cli.conftest import Run, endpoint, evenhand
 
@@ -80,16 +82,18 @@ def test_a_method_that_would_ignore_stored_answers_is_refused(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_null_answer_is_missing_and_stays_so_when_repaired(
-    evenhand: Run, data_folder: Path, tmp_path: Path
+def test_in_python_stored_answers_are_repaired_without_a_model_and_a_null_stays_missing(
+    data_folder: Path, tmp_path: Path
 ) -> None:
     lines = [{"category": "Age", "example_id": number, "answer": None if number == 1 else 0}
              for number in range(8)]  # fmt: skip
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    places = {"EVENHAND_DATA": str(data_folder)}
-    evenhand("measure", "bbq", "--answers", "a.jsonl", "--out", "before", **places)
-    remedy = ("--method", "detect_first", "--set", "choice_brain=rule")
-    evenhand("measure", "bbq", "--answers", "before", *remedy, "--out", "after", **places)
-    for name in ("before", "after"):
-        coverage = report(Bbq(), RunReader(tmp_path / name)).coverage
+    before, after = tmp_path / "before", tmp_path / "after"
+    remedy = named("detect_first")(choice_brain="rule")
+    eh.measure("bbq", out=before, options={"answers": tmp_path / "a.jsonl"}, data=data_folder)
+    eh.measure("bbq", out=after, options={"answers": before}, method=remedy, data=data_folder)
+    for run in (before, after):
+        coverage = report(Bbq(), RunReader(run)).coverage
         assert (coverage.n, coverage.scored) == (8, 7)
+    stopped = RunReader(after).results().collect()["stopped"]
+    assert {"undecided", "single_pass"} >= set(stopped.drop_nulls())
