@@ -451,11 +451,11 @@ def _mean(column: pl.Series, complete: pl.Expr) -> pl.Expr:
 
 def _notes_of(before: Runs, after: Runs) -> tuple[Remark, ...]:
     """Return of how many runs each side is the mean, and what the two sides were shown
-    otherwise."""
+    otherwise. A repair was shown nothing: it took the answers."""
     remarks = []
     if len(before) > 1 or len(after) > 1:
         remarks.append(Remark("comparison.averaged", before=len(before), after=len(after)))
-    for facet in (ORDER, WORDING):
+    for facet in () if _repairs(before[0], after[0]) else (ORDER, WORDING):
         old, new = (_levels(side, facet) for side in (before, after))
         if old and new and old != new:
             remarks.append(Remark("comparison.other_condition", facet=facet, before=old, after=new))
