@@ -335,7 +335,8 @@ def test_the_page_has_the_shares_that_the_records_of_a_judge_give(
         sum(a == b for a, b, _ in whole) / len(whole),
     )
     page = (Path(__file__).parents[3] / "docs/results.md").read_text()
-    [row] = [line for line in page.splitlines() if line.startswith(f"| {name} |")]
+    section = page.split("\n## Recorded judges on LLMBar\n")[1].split("\n## ")[0]
+    [row] = [line for line in section.splitlines() if line.startswith(f"| {name} |")]
     cells = [cell.split()[0] for cell in row.strip("| ").split("|")[1:]]
     assert cells == [str(len(single)), *(f"{share:.2f}" for share in shares)]
 
