@@ -4,11 +4,13 @@ import json
 import shutil
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from evenhand.findings.comparison import compare
 from evenhand.findings.report import report
 from evenhand.instruments import instrument_of
+from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.runs.store import RunReader
 from tests.cli.conftest import Run, endpoint, evenhand
 from tests.docs.test_code_blocks import ROOT
@@ -21,6 +23,7 @@ ITEMS = {
     "papers/mabrf": 44,
     "frontier": 88,
     "repaired": 88,
+    "bbq440": 440,
     "papers": 88,
     "counterfactual": 420,
     "rldf/debate": 10,
@@ -60,6 +63,35 @@ def test_the_table_of_the_page_holds_the_numbers_of_the_runs() -> None:
         assert cells[3] == f"{numbers['over_abstention']['value']:.2f}"
         assert cells[5] == f"{method['cost']['calls']['mean']:.2f}"
         assert cells[6] == f"{method['cost']['tokens']['mean']:.0f}"
+
+
+def test_the_section_of_440_questions_holds_the_numbers_of_its_runs() -> None:
+    page = (ROOT / "docs" / "results.md").read_text().replace("−", "-")
+    section = page.split("\n## 440 questions, live\n")[1].split("\n## ")[0]
+    names = ("default", "fairness", "detect_first")
+    runs = {name: RunReader(RECORDED / "bbq440" / name) for name in names}
+    rows = ("the model alone", "fairness prompt", "`detect_first`, classifier")
+    for row, run in zip(rows, runs.values(), strict=True):
+        found = report(Bbq(), run)
+        measures = ("unsupported_attribution", "accuracy_disambiguated", "over_abstention")
+        shares = " | ".join(f"{found[name].value:.2f}" for name in measures)
+        tokens = run.totals().prompt_tokens + run.totals().completion_tokens
+        assert f"| {row} | {shares} | {tokens / 440:.0f} |" in section
+    changes = {name: compare(Bbq(), runs[name], runs["detect_first"]) for name in names[:2]}
+    assert not changes["default"].notes  # the same option order
+    for name, measure in (
+        ("default", "unsupported_attribution"),
+        ("fairness", "unsupported_attribution"),
+        ("default", "accuracy_disambiguated"),
+    ):
+        change = changes[name][measure]
+        ends = f"({change.low_adjusted:+.2f} to {change.high_adjusted:+.2f})"
+        assert f"{change.difference:+.2f} {ends}" in section
+    for name, fixed, broken in (("ambiguous", 170, 0), ("disambiguated", 0, 4)):
+        flips = changes["default"].flips[f"accuracy_{name}"]
+        assert (flips.fixed, flips.broken) == (fixed, broken)
+    answers = runs["detect_first"].turns().filter(pl.col("role") == "generator")
+    assert answers.select(pl.col("attempts").sum()).collect().item() == 0  # all reused
 
 
 # The checks of a harm, by the beginning of their row on the page.
