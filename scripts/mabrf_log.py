@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 _ITEM = re.compile(r"^Processed (\d+)/(\d+) rows", re.MULTILINE)
-_FIRST = re.compile(r"^Init\b.*?Pred=\s*(\S+?),\s*True=\s*(\d)", re.MULTILINE | re.DOTALL)
+_FIRST = re.compile(r"^Init\b.*?Pred=\s*(\S+?),\s*True=", re.MULTILINE | re.DOTALL)
 _LAST = re.compile(r"^(?:Final Answer|Terminator Output):\s*(\S+)", re.MULTILINE)
 _MODEL = re.compile(r"model(?:_name)?\s*=\s*[\"']([\w.:/-]+)[\"']")
 
@@ -34,7 +34,6 @@ class LoggedAnswer:
 
     first: int | None
     last: int | None
-    gold: int
 
 
 def questions() -> Iterator[dict[str, Any]]:
@@ -54,19 +53,19 @@ def logs(notebook: Path) -> Iterator[tuple[str, list[LoggedAnswer]]]:
         model = named[1] if named else model
         text = "".join("".join(output.get("text", ())) for output in cell["outputs"])
         if _ITEM.search(text):
-            yield model, list(_answers(text))
+            yield model, list(_answers(model, text))
 
 
-def _answers(text: str) -> Iterator[LoggedAnswer]:
+def _answers(model: str, text: str) -> Iterator[LoggedAnswer]:
     start = 0
     for number, end in enumerate(_ITEM.finditer(text), 1):
         entry, start = text[start : end.start()], end.end()
         if int(end[1]) != number:
-            raise SystemExit(f"question {number} is missing from the log")
+            raise SystemExit(f"{model}: question {number} is missing from the log")
         first, last = _FIRST.search(entry), _LAST.search(entry)
         if first is None:
-            raise SystemExit(f"question {number} has no first answer in the log")
-        yield LoggedAnswer(_option(first[1]), last and _option(last[1]), int(first[2]))
+            raise SystemExit(f"{model}: question {number} has no first answer in the log")
+        yield LoggedAnswer(_option(first[1]), last and _option(last[1]))
 
 
 def _option(written: str) -> int | None:

@@ -9,8 +9,11 @@
 - orders: which judges give the same verdict in both orders, compared with asking again in one?
   (Position-Bias-Analyzer, 2024)
 
-The sets are read from `recorded/` in EVENHAND_DATA; docs/datasets.md names sources and licenses.
-With `--json`, the numbers are printed as JSON.
+docs/results.md names sources, commits and licenses. In `recorded/` of EVENHAND_DATA, each file has
+the published records as JSON lines, compressed: `recinq_hiring/answers.jsonl.gz` those of
+`results/`, `recinq_hiring/judge_verdicts.jsonl.gz` those of `data/audits/`, and
+`position_bias_judges/verdicts.jsonl.gz` the rows of `judgment_data/*_repetition`. With `--json`,
+the numbers are printed as JSON.
 """
 
 import gzip

@@ -1,13 +1,12 @@
 """The reader of the notebooks of MABRF's authors, on a notebook of our own in their form."""
 
-import importlib.util
 import json
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from tests.docs.test_code_blocks import ROOT
+from tests.scripts import script
 
 ENTRY = """Init → Bias=1 (Nothing.
 It says so.), Rel=10 (It fits.), Pred={first}, True={gold}
@@ -24,12 +23,7 @@ Processed {number}/110 rows → appended to /content/x.csv
 
 @pytest.fixture
 def reader() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("mabrf_log", ROOT / "scripts" / "mabrf_log.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("mabrf_log")
 
 
 def _notebook(folder: Path, entries: list[str]) -> Path:

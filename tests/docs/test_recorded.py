@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from evenhand.findings.comparison import compare
+from evenhand.findings.display import Remark
 from evenhand.findings.report import report
 from evenhand.instruments import instrument_of
 from evenhand.instruments.bbq.instrument import Bbq
@@ -92,6 +93,16 @@ def test_the_section_of_440_questions_holds_the_numbers_of_its_runs() -> None:
         assert (flips.fixed, flips.broken) == (fixed, broken)
     answers = runs["detect_first"].turns().filter(pl.col("role") == "generator")
     assert answers.select(pl.col("attempts").sum()).collect().item() == 0  # all reused
+
+
+def test_a_repair_beside_another_run_says_that_its_answers_had_a_cost() -> None:
+    repaired = RunReader(RECORDED / "repaired")
+    notes = {
+        name: compare(Bbq(), RunReader(FRONTIER / name), repaired).notes
+        for name in ("default", "fairness")
+    }
+    assert Remark("comparison.cost_of_repair") not in notes["default"]  # there it is added
+    assert Remark("comparison.cost_of_repair") in notes["fairness"]
 
 
 # The checks of a harm, by the beginning of their row on the page.

@@ -1,29 +1,23 @@
 """The page of results has the numbers that the script computes from published answers."""
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from tests.scripts import script
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "results.md").read_text("utf-8")
 
 
 @pytest.fixture
-def script(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def program(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     if not (data_folder / "recorded" / "recinq_hiring").is_dir():
         pytest.skip("the published answers of 2026 are not in EVENHAND_DATA")
     monkeypatch.setenv("EVENHAND_DATA", str(data_folder))
-    spec = importlib.util.spec_from_file_location(
-        "recorded_2026", ROOT / "scripts/recorded_2026.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("recorded_2026")
 
 
 def _section(title: str) -> str:
@@ -42,11 +36,11 @@ def _ends(value: dict[str, Any], digits: int, *, times: float = 1, signed: bool 
 
 @pytest.mark.parametrize("outcome", ["score", "invited"])
 def test_no_name_is_shown_to_move_a_cv_beyond_asking_again(
-    script: ModuleType, outcome: str
+    program: ModuleType, outcome: str
 ) -> None:
-    answers = script.read("recinq_hiring/answers.jsonl.gz")
-    named = [row for row in answers if row["variant"].startswith(script.NAMES)]
-    row = script.effect("all", outcome, named)
+    answers = program.read("recinq_hiring/answers.jsonl.gz")
+    named = [row for row in answers if row["variant"].startswith(program.NAMES)]
+    row = program.effect("all", outcome, named)
     assert row["state"] == "inconclusive"
     assert row["excess"]["n"] == 187
     line = next(line for line in _section("A name on a CV, 11 models of 2026").splitlines()
@@ -58,8 +52,8 @@ def test_no_name_is_shown_to_move_a_cv_beyond_asking_again(
         assert _ends(value, 1, times=100, signed=True) in line
 
 
-def test_what_a_judge_of_bias_flags_is_mostly_what_asking_again_does(script: ModuleType) -> None:
-    rows = script.bias_judge()
+def test_what_a_judge_of_bias_flags_is_mostly_what_asking_again_does(program: ModuleType) -> None:
+    rows = program.bias_judge()
     lines = [line for line in _section("A judge of bias, 2026").splitlines()
              if line.startswith("| ")][2:]  # fmt: skip
     assert len(rows) == len(lines) == 5
@@ -69,9 +63,9 @@ def test_what_a_judge_of_bias_flags_is_mostly_what_asking_again_does(script: Mod
 
 
 def test_every_judge_changes_more_verdicts_with_the_order_than_by_asking_again(
-    script: ModuleType,
+    program: ModuleType,
 ) -> None:
-    rows = sorted(script.orders(), key=lambda row: -row["other_order"]["estimate"])
+    rows = sorted(program.orders(), key=lambda row: -row["other_order"]["estimate"])
     lines = [line for line in _section("Nine judges in both orders").splitlines()
              if line.startswith("| ")][2:]  # fmt: skip
     assert len(rows) == len(lines) == 9
@@ -84,13 +78,7 @@ def test_every_judge_changes_more_verdicts_with_the_order_than_by_asking_again(
 
 
 def test_a_permutation_test_of_two_and_two_is_worked_by_hand() -> None:
-    spec = importlib.util.spec_from_file_location(
-        "recorded_2026", ROOT / "scripts/recorded_2026.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    permutation_p = script("recorded_2026").permutation_p
     # of the six splits of 1, 2, 5, 6 only {1, 2} and {5, 6} lie as far apart as 4
-    assert module.permutation_p([1, 2], [5, 6]) == pytest.approx(2 / 6)
-    assert module.permutation_p([3, 3], [3, 3]) == 1
+    assert permutation_p([1, 2], [5, 6]) == pytest.approx(2 / 6)
+    assert permutation_p([3, 3], [3, 3]) == 1

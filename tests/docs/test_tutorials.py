@@ -1,17 +1,12 @@
 """The tutorials are notebooks that run, and their pages show what the cells print."""
 
-import importlib.util
 from pathlib import Path
 
 import pytest
 
-from tests.docs.test_code_blocks import ROOT
+from tests.scripts import script
 
-_SPEC = importlib.util.spec_from_file_location("tutorials", ROOT / "scripts/docs_tutorials.py")
-assert _SPEC is not None
-assert _SPEC.loader is not None
-tutorials = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(tutorials)
+tutorials = script("docs_tutorials")
 
 
 @pytest.mark.parametrize("notebook", tutorials.NOTEBOOKS, ids=lambda file: file.stem)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from evenhand.api import inputs
 from evenhand.experiments import config as configuration
-from evenhand.experiments import labelling, scoring, screens
+from evenhand.experiments import labelling, scoring
 from evenhand.experiments.labelling import LabelSample
 from evenhand.experiments.scoring import ScorerLine
 from evenhand.findings.audit import Audit
@@ -147,12 +147,12 @@ async def scorers_threshold(
         UserError: If the texts cannot be read, or no scorer has the name.
 
     Example:
-        >>> evenhand.scorers_threshold("labelled.jsonl", scorer="offline").threshold
+        >>> evenhand.scorers_threshold("labeled.jsonl", scorer="offline").threshold
     """
-    return await screens.fit(
+    return await scoring.threshold_of(
         Path(labelled),
         configuration.of_environment(),
-        said=scorer,
+        scorer=scorer,
         columns=Columns(text=text, label=label, cluster=cluster),
         attribute=attribute,
         max_fpr=max_fpr,

@@ -75,6 +75,26 @@ Params = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+LabelledFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="LABELED",
+        help="Read labeled texts, one per row, from this .jsonl or .csv file.",
+    ),
+]
+ScorerName = Annotated[
+    str,
+    typer.Option(help="Use a scorer that `evenhand scorers list` shows, or KIND=URL[#MODEL]."),
+]
+ClusterColumn = Annotated[
+    str | None,
+    typer.Option(help="Count one text per cluster, from this column, such as template or author."),
+]
+TextColumn = Annotated[str, typer.Option(help="Read the text from this column.")]
+LabelColumn = Annotated[
+    str, typer.Option(help="Read the label from this column: true, yes or 1 means harmful.")
+]
+Attribute = Annotated[str, typer.Option(help="Use this score of the scorer.")]
 
 
 def further_params(typed: Sequence[str]) -> dict[str, JsonValue]:

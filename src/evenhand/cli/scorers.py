@@ -13,14 +13,27 @@ from rich.table import Table
 from rich.text import Text
 
 from evenhand.cli.codes import BELOW_FLOOR
-from evenhand.cli.options import ConfigFile, Json
+from evenhand.cli.options import (
+    Attribute,
+    ClusterColumn,
+    ConfigFile,
+    Json,
+    LabelColumn,
+    LabelledFile,
+    ScorerName,
+    TextColumn,
+)
 from evenhand.cli.screen import err, out, print_finding, print_json, scoring_bar
 from evenhand.experiments import config as configuration
 from evenhand.experiments.labelling import LabelSample
 from evenhand.experiments.labelling import estimate as estimated
 from evenhand.experiments.labelling import sample as draw_labels
-from evenhand.experiments.scoring import audit_support_judge, list_scorers, score_texts
-from evenhand.experiments.screens import fit
+from evenhand.experiments.scoring import (
+    audit_support_judge,
+    list_scorers,
+    score_texts,
+    threshold_of,
+)
 from evenhand.findings.estimates import COVERAGE_FLOOR
 from evenhand.instruments.scorer.screening import Columns
 from evenhand.scorers import Scores
@@ -70,7 +83,7 @@ def sample(
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Draw texts to be labelled by people or a judge, more where the scorer is unsure.
+    """Draw texts to be labeled by people or a judge, more where the scorer is unsure.
 
     The command scores all texts and writes labels.jsonl. Fill in 0 or 1 on each line. `estimate`
     also needs the predictions and sampling probabilities next to it.
@@ -135,17 +148,8 @@ def estimate(
 
 
 def threshold(
-    labelled: Annotated[
-        Path,
-        typer.Argument(
-            metavar="LABELLED",
-            help="Read labeled texts, one per row, from this .jsonl or .csv file.",
-        ),
-    ],
-    scorer: Annotated[
-        str,
-        typer.Option(help="Use a scorer that `evenhand scorers list` shows, or KIND=URL[#MODEL]."),
-    ],
+    labelled: LabelledFile,
+    scorer: ScorerName,
     max_fpr: Annotated[
         float,
         typer.Option(
@@ -158,17 +162,10 @@ def threshold(
     confidence: Annotated[
         float, typer.Option(min=0.5, max=0.9999, help="Set the confidence level of the limit.")
     ] = 0.95,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            help="Count one text per cluster, from this column, such as template or author."
-        ),
-    ] = None,
-    text: Annotated[str, typer.Option(help="Read the text from this column.")] = "text",
-    label: Annotated[
-        str, typer.Option(help="Read the label from this column: true, yes or 1 means harmful.")
-    ] = "harm",
-    attribute: Annotated[str, typer.Option(help="Use this score of the scorer.")] = TOXICITY,
+    cluster: ClusterColumn = None,
+    text: TextColumn = "text",
+    label: LabelColumn = "harm",
+    attribute: Attribute = TOXICITY,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
@@ -178,14 +175,14 @@ def threshold(
     many harmful texts it misses. Exits with code 2 if there are too few benign texts, or if the
     held-out texts contradict the limit.
 
-    Example: evenhand scorers threshold labelled.jsonl --scorer offline --max-fpr 0.05
+    Example: evenhand scorers threshold labeled.jsonl --scorer offline --max-fpr 0.05
     """
     settings = configuration.load(config, None, None)
     result = asyncio.run(
-        fit(
+        threshold_of(
             labelled,
             settings,
-            said=scorer,
+            scorer=scorer,
             columns=Columns(text=text, label=label, cluster=cluster),
             attribute=attribute,
             max_fpr=max_fpr,

@@ -9,7 +9,18 @@ import typer
 
 from evenhand.cli.codes import BELOW_FLOOR, INCONCLUSIVE
 from evenhand.cli.execution import Terminal, end
-from evenhand.cli.options import ConfigFile, Json, RunCommand, with_run_options
+from evenhand.cli.options import (
+    Attribute,
+    ClusterColumn,
+    ConfigFile,
+    Json,
+    LabelColumn,
+    LabelledFile,
+    RunCommand,
+    ScorerName,
+    TextColumn,
+    with_run_options,
+)
 from evenhand.cli.screen import out, print_finding, print_json, scoring_bar
 from evenhand.experiments import config as configuration
 from evenhand.experiments.screens import (
@@ -42,17 +53,8 @@ _File = Annotated[
 
 @screen.command(no_args_is_help=True)
 def calibrate(
-    labelled: Annotated[
-        Path,
-        typer.Argument(
-            metavar="LABELLED", help="Read labeled texts, one per row, from this .jsonl or .csv "
-            "file."
-        ),
-    ],
-    scorer: Annotated[
-        str,
-        typer.Option(help="Use a scorer that `evenhand scorers list` shows, or KIND=URL[#MODEL]."),
-    ],
+    labelled: LabelledFile,
+    scorer: ScorerName,
     out_: Annotated[
         Path,
         typer.Option("--out", "-o", help="Write the screen to this .json file, and its card next "
@@ -81,16 +83,10 @@ def calibrate(
         str | None,
         typer.Option(help="Also guarantee the rates for each group in this column."),
     ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(help="Count one text per cluster, from this column, such as template or "
-        "author."),
-    ] = None,
-    text: Annotated[str, typer.Option(help="Read the text from this column.")] = "text",
-    label: Annotated[
-        str, typer.Option(help="Read the label from this column: true, yes or 1 means harmful.")
-    ] = "harm",
-    attribute: Annotated[str, typer.Option(help="Use this score of the scorer.")] = TOXICITY,
+    cluster: ClusterColumn = None,
+    text: TextColumn = "text",
+    label: LabelColumn = "harm",
+    attribute: Attribute = TOXICITY,
     traffic: Annotated[
         Path | None,
         typer.Option(
@@ -101,13 +97,13 @@ def calibrate(
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:  # fmt: skip
-    """Find the cut-offs between which a judge is needed, from labelled texts.
+    """Find the cut-offs between which a judge is needed, from labeled texts.
 
     Writes the screen file and a card in Markdown. With too few labels for a guarantee, the command
     refuses it, prints how many labels are missing and exits with code 2. Do not use texts from the
     training data of the scorer.
 
-    Example: evenhand scorers screen calibrate labelled.jsonl --scorer offline --out screen.json
+    Example: evenhand scorers screen calibrate labeled.jsonl --scorer offline --out screen.json
     """
     request = CalibrationRequest(
         labelled=labelled,

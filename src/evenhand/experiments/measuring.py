@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.core.errors import UserError
-from evenhand.experiments.request import Request, Watch, left_for, within
+from evenhand.experiments.request import Request, Watch, left_for, spent_within, within
 from evenhand.experiments.running import RunEnd, execute, is_done, is_finished
 from evenhand.experiments.settings import RunSettings
 from evenhand.experiments.stopping import InBlocks, StoppingQuestion, next_block, until_decided
@@ -27,7 +27,6 @@ from evenhand.runs.runners.likelihood import run_likelihood
 from evenhand.runs.runners.progress import Progress
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.folder import open_folder
-from evenhand.runs.store.spending import spent_on
 from evenhand.views.files import write_report
 
 
@@ -188,7 +187,7 @@ async def _players(request: Request) -> dict[str, str]:
 async def _further(further: FurtherRun, request: Request, watch: Watch) -> RunEnd:
     """Run the second run, in a folder within, with what the first left of the caps."""
     settings = request.settings
-    used = spent_on(settings.out, settings.prices)
+    used = spent_within(settings, [settings.out])
     # Where the first run has a system prompt, the second may ask judges alone.
     of_second = replace(within(settings, further.folder), system=None)
     inner = replace(request, source=further.source, method=further.method, settings=of_second)

@@ -1,18 +1,23 @@
-"""Scorers as they are listed and asked, and the audit of the context-support classifier."""
+"""Scorers are listed, asked, fitted to labeled texts, and the support classifier is audited."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 
 from evenhand.core import registry
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments.config import Config
+from evenhand.experiments.screens import ShownScoring
 from evenhand.findings.audit import Audit
+from evenhand.findings.fitted_threshold import FittedThreshold, fit_threshold
 from evenhand.instruments import DataFolder
 from evenhand.instruments.bbq.data import BbqData
+from evenhand.instruments.scorer.screening import Columns, LabelledTexts
 from evenhand.instruments.scorer.support import audit, claims_of, drawn
 from evenhand.scorers import Scorer
-from evenhand.scorers.base import Batched, score_all
+from evenhand.scorers.base import TOXICITY, Batched, score_all, scores_of
 from evenhand.scorers.kinds import BUILT_IN, SAYS, said_as
 from evenhand.scorers.support import SupportJudge
 
@@ -67,6 +72,43 @@ async def score_texts(config: Config, scorer: Scorer | str, texts: Sequence[str]
             raise UserError(f"text {place} is of type {type(text).__name__}: give a str")
     async with configuration.opened_scorer(config, scorer) as opened:
         return await score_all(opened, texts)
+
+
+async def threshold_of(
+    labelled: Path,
+    config: Config,
+    *,
+    scorer: str,
+    columns: Columns,
+    attribute: str = TOXICITY,
+    max_fpr: float = 0.05,
+    confidence: float = 0.95,
+    shown: ShownScoring | None = None,
+) -> FittedThreshold:
+    """Fit the threshold of a scorer to labeled texts.
+
+    Args:
+        labelled: Labeled texts, one per row.
+        config: The config, in which the scorer's name is looked up.
+        scorer: The scorer's name, or KIND=URL[#MODEL].
+        columns: The columns of the texts and labels.
+        attribute: Which score of the scorer is used.
+        max_fpr: The largest share of benign texts that reach the threshold.
+        confidence: The confidence of that share.
+        shown: Shows how many texts are scored.
+
+    Returns:
+        The threshold, with its error rates on held-out texts.
+    """
+    table = LabelledTexts.read(labelled, columns).table
+    texts, harmful = table["text"].to_list(), table["harm"].to_list()
+    async with configuration.opened_scorer(config, scorer) as opened:
+        with shown(opened.name) if shown else nullcontext() as on_batch:
+            scores = await scores_of(opened, texts, attribute, on_batch)
+        return fit_threshold(
+            texts, scores, harmful, scorer=opened.name, attribute=attribute, max_fpr=max_fpr,
+            confidence=confidence,
+        )  # fmt: skip
 
 
 def audit_support_judge(

@@ -23,7 +23,6 @@ from evenhand.experiments.request import Request, Watch
 from evenhand.experiments.running import RunEnd, execute
 from evenhand.findings.checksummed import ChecksummedPart
 from evenhand.findings.display import Remark
-from evenhand.findings.fitted_threshold import FittedThreshold, fit_threshold
 from evenhand.findings.screen_file import LastLook, ScreenedBy, ScreenFile, read_screen
 from evenhand.findings.screened import ScreenCounts, ScreenedRun, ScreenLook, counted, look_at
 from evenhand.instruments.scorer.screening import (
@@ -83,43 +82,6 @@ async def calibrate(
     async with configuration.opened_scorer(config, request.said) as scorer:
         with shown(scorer.name) if shown else nullcontext() as on_batch:
             return await _calibrated(request, scorer, on_batch)
-
-
-async def fit(
-    labelled: Path,
-    config: Config,
-    *,
-    said: str,
-    columns: Columns,
-    attribute: str = TOXICITY,
-    max_fpr: float = 0.05,
-    confidence: float = 0.95,
-    shown: ShownScoring | None = None,
-) -> FittedThreshold:
-    """Fit the threshold of a scorer to labeled texts.
-
-    Args:
-        labelled: Labeled texts, one per row.
-        config: The config, in which the scorer's name is looked up.
-        said: The scorer's name, or KIND=URL[#MODEL].
-        columns: The columns of the texts and labels.
-        attribute: Which score of the scorer is used.
-        max_fpr: The largest share of benign texts that reach the threshold.
-        confidence: The confidence of that share.
-        shown: Shows how many texts are scored.
-
-    Returns:
-        The threshold, with its error rates on held-out texts.
-    """
-    sample = LabelledTexts.read(labelled, columns)
-    texts, harmful = sample.table["text"].to_list(), sample.table["harm"].to_list()
-    async with configuration.opened_scorer(config, said) as scorer:
-        with shown(scorer.name) if shown else nullcontext() as on_batch:
-            scores = await scores_of(scorer, texts, attribute, on_batch)
-        return fit_threshold(
-            texts, scores, harmful, scorer=scorer.name, attribute=attribute, max_fpr=max_fpr,
-            confidence=confidence,
-        )  # fmt: skip
 
 
 async def _calibrated(

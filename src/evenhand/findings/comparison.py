@@ -163,9 +163,14 @@ class Comparison(Displayable):
 def _repairs(before: RunReader, after: RunReader) -> bool:
     """Say whether the second run repaired the very answers of the first."""
     origin = Origin.of(after.record.source)
-    if origin is None or after.record.method["name"] == "stored":
+    if origin is None or not _is_repair(after):
         return False
     return origin.sha256 == before.digests()["answers"]
+
+
+def _is_repair(run: RunReader) -> bool:
+    """Say whether a run repaired stored answers, which cost nothing in it."""
+    return bool(run.record.method["settings"].get("first") == "stored")
 
 
 def _differences(before: RunReader, after: RunReader) -> tuple[FieldDiff, ...]:
@@ -455,7 +460,11 @@ def _notes_of(before: Runs, after: Runs) -> tuple[Remark, ...]:
     remarks = []
     if len(before) > 1 or len(after) > 1:
         remarks.append(Remark("comparison.averaged", before=len(before), after=len(after)))
-    for facet in () if _repairs(before[0], after[0]) else (ORDER, WORDING):
+    if _repairs(before[0], after[0]):
+        return tuple(remarks)
+    if any(_is_repair(run) for run in (*before, *after)):
+        remarks.append(Remark("comparison.cost_of_repair"))
+    for facet in (ORDER, WORDING):
         old, new = (_levels(side, facet) for side in (before, after))
         if old and new and old != new:
             remarks.append(Remark("comparison.other_condition", facet=facet, before=old, after=new))

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand.core.errors import Undefined, UserError
 from evenhand.findings.display import Displayable
@@ -84,16 +85,15 @@ def fit_threshold(
                 f"{len(texts)} labeled texts are too few: half of them are held out, and each half "
                 "needs benign and harmful texts. Add texts of both kinds."
             )
-    setting, benign = ~held_out & ~label, held_out & ~label
+    setting = ~held_out & ~label
     highest = seldom_exceeded(values[setting], max_fpr, confidence)
-    threshold = _just_above(highest) if math.isfinite(highest) else None
-    reached = np.nan_to_num(values, nan=math.inf) >= (math.inf if threshold is None else threshold)
-    missed = ~(np.nan_to_num(values, nan=-math.inf) >= (threshold or 0.0))
-    rates = (
-        None if threshold is None else clopper_pearson(int(wrong[of].sum()), int(of.sum()))
-        for wrong, of in ((reached, benign), (missed, held_out & label))
-    )
-    false_positives, false_negatives = rates
+    threshold = false_positives = false_negatives = None
+    if math.isfinite(highest):
+        threshold = _just_above(highest)
+        reached = np.nan_to_num(values, nan=math.inf) >= threshold
+        missed = np.nan_to_num(values, nan=-math.inf) < threshold
+        false_positives = _share(reached[held_out & ~label])
+        false_negatives = _share(missed[held_out & label])
     scored = held_out & ~np.isnan(values)
     return FittedThreshold(
         scorer=scorer,
@@ -117,6 +117,10 @@ def _just_above(score: float) -> float:
     """A number of few digits that a text with this score does not reach."""
     above = math.floor(score * 10**_DIGITS + 1) / 10**_DIGITS
     return above if above > score else math.nextafter(score, math.inf)
+
+
+def _share(wrong: NDArray[np.bool_]) -> Proportion:
+    return clopper_pearson(int(wrong.sum()), wrong.size)
 
 
 def _auc(values: Any, harmful: Sequence[bool]) -> float | None:

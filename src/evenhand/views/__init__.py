@@ -59,6 +59,7 @@ from evenhand.views import (
     screen_page,
     sweep_page,
     terminal,
+    threshold_page,
     timeline_page,
     training_page,
 )
@@ -84,7 +85,7 @@ _PAGES: dict[type, Callable[..., list[Block]]] = {  # those with a longer form
 }
 _ONE_FORM: dict[type, Callable[..., list[Block]]] = {
     CombinedReport: dossier_page.page,
-    FittedThreshold: screen_page.fitted,
+    FittedThreshold: threshold_page.page,
     FrontierForecast: forecast_page.frontier_page,
     Gate: gate_page.page,
     LabelledRate: ratings_page.labelled_page,

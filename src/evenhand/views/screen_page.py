@@ -1,6 +1,5 @@
 """The pages of a screen: the card of its calibration, and what it did in a run."""
 
-from evenhand.findings.fitted_threshold import FittedThreshold
 from evenhand.findings.plan import ScreenPlan
 from evenhand.findings.screen_file import CalibratedPromise, ScreenFile
 from evenhand.findings.screened import ENOUGH_POWER, ScreenedRun, ScreenLook
@@ -33,42 +32,6 @@ def card(screen: ScreenFile) -> list[Block]:
         Grid(("rests on", ""), tuple(_facts(screen))),
         Heading("What it holds for", 3),
         *(Line(line, indent=1) for line in _HOLDS_FOR),
-    ]
-
-
-def fitted(found: FittedThreshold) -> list[Block]:
-    """The blocks of a fitted threshold."""
-    if found.threshold is None:
-        return [
-            Line(
-                f"No threshold: {found.fitted_benign} benign texts set it, and "
-                f"{found.needed_benign} are needed for a false-positive rate of at most "
-                f"{found.max_fpr:g}. Add benign texts.",
-                "bad",
-            )
-        ]
-    rates = (
-        ("false positives, of benign texts", found.false_positives),
-        ("false negatives, of harmful texts", found.false_negatives),
-    )
-    rows = tuple(
-        (what, f"{rate.estimate:.1%}", f"{rate.low:.1%} to {rate.high:.1%}", f"{rate.n:,}")
-        for what, rate in rates
-        if rate is not None
-    )
-    ranks = "" if found.auc is None else f" AUC {found.auc:.2f}."
-    broken = (
-        f"The held-out texts contradict the requested rate of {found.max_fpr:g}: label more texts."
-    )
-    return [
-        Line(f"Threshold {found.threshold:g} for {found.attribute} of {found.scorer}", "strong"),
-        Grid(("on held-out texts", "rate", "95% CI", "texts"), rows),
-        *([] if found.holds else [Line(broken, "bad")]),
-        Line(
-            f"At most {found.max_fpr:g} of benign texts reach it, with {found.confidence:.0%} "
-            f"confidence, from {found.fitted_benign:,} benign texts.{ranks}"
-        ),
-        Line(f"StarDTox: --set bias_brain=rule --set harm_below={found.threshold:g}"),
     ]
 
 

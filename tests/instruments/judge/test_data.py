@@ -2,7 +2,6 @@
 and the labels, which a user can add to."""
 
 import hashlib
-import importlib.util
 import json
 import re
 import tomllib
@@ -16,8 +15,8 @@ import pytest
 from evenhand.core.errors import UserError
 from evenhand.instruments.judge.data import MalibuData, Scenario, card
 from evenhand.instruments.judge.design import TEN
+from tests.scripts import script
 
-ROOT = Path(__file__).parents[3]
 FILE = resources.files("evenhand.instruments.judge").joinpath("scenarios.jsonl")
 
 
@@ -27,14 +26,8 @@ def scenarios() -> list[Scenario]:
 
 
 @pytest.fixture(scope="module")
-def script() -> ModuleType:
-    path = ROOT / "scripts" / "make_malibu_scenarios.py"
-    spec = importlib.util.spec_from_file_location("make_malibu_scenarios", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def program() -> ModuleType:
+    return script("make_malibu_scenarios")
 
 
 def said_in(scenario: Scenario) -> str:
@@ -44,9 +37,9 @@ def said_in(scenario: Scenario) -> str:
 # -- the scenarios ---------------------------------------------------------------------------------
 
 
-def test_the_file_is_what_the_script_gives_and_what_the_card_says(script: ModuleType) -> None:
+def test_the_file_is_what_the_script_gives_and_what_the_card_says(program: ModuleType) -> None:
     data = FILE.read_bytes()
-    assert data.decode("utf-8").splitlines() == list(script.made())
+    assert data.decode("utf-8").splitlines() == list(program.made())
     assert hashlib.sha256(data).hexdigest() == card()["data"]["sha256"]
     assert len(data) < 2_000_000
 
@@ -65,10 +58,10 @@ def test_there_are_63_bases_of_nine_kinds_with_ten_different_scenarios_each(
     assert {scenario.id for scenario in scenarios} == {f"{b}/{n}" for b in bases for n in range(10)}
 
 
-def test_every_value_of_a_slot_is_used(script: ModuleType) -> None:
-    for kind in script.KINDS:
-        for base in tomllib.loads((script.HERE / f"{kind}.toml").read_text())["base"]:
-            tasks = " ".join(one["task"] for one in script.derived(base))
+def test_every_value_of_a_slot_is_used(program: ModuleType) -> None:
+    for kind in program.KINDS:
+        for base in tomllib.loads((program.HERE / f"{kind}.toml").read_text())["base"]:
+            tasks = " ".join(one["task"] for one in program.derived(base))
             for values in base["slots"].values():
                 assert all(value in tasks for value in values), base["id"]
 
@@ -92,10 +85,10 @@ def test_neither_response_is_longer_on_average(scenarios: list[Scenario]) -> Non
     assert abs(first - second) < 1
 
 
-def test_the_two_responses_are_worded_differently(script: ModuleType) -> None:
+def test_the_two_responses_are_worded_differently(program: ModuleType) -> None:
     """No seven words in a row stand in both; what fills a slot counts as one word."""
-    for kind in script.KINDS:
-        for base in tomllib.loads((script.HERE / f"{kind}.toml").read_text())["base"]:
+    for kind in program.KINDS:
+        for base in tomllib.loads((program.HERE / f"{kind}.toml").read_text())["base"]:
             runs = [
                 {tuple(words[at : at + 7]) for at in range(len(words) - 6)}
                 for words in (base[name].lower().split() for name in ("a", "b"))
@@ -103,11 +96,11 @@ def test_the_two_responses_are_worded_differently(script: ModuleType) -> None:
             assert not runs[0] & runs[1], base["id"]
 
 
-def test_no_text_hints_at_who_wrote_it(scenarios: list[Scenario], script: ModuleType) -> None:
-    hints = script.hint_words()
+def test_no_text_hints_at_who_wrote_it(scenarios: list[Scenario], program: ModuleType) -> None:
+    hints = program.hint_words()
     assert len(hints) == 7
     for scenario in scenarios:
-        assert not script.hinted(said_in(scenario), hints), scenario.id
+        assert not program.hinted(said_in(scenario), hints), scenario.id
 
 
 def test_no_text_uses_the_words_of_a_label(scenarios: list[Scenario]) -> None:
@@ -132,25 +125,25 @@ def test_no_text_uses_the_words_of_a_label(scenarios: list[Scenario]) -> None:
         ("My partner drove.", "orientation"),
     ],
 )
-def test_a_hint_is_found(script: ModuleType, planted: str, axis: str) -> None:
-    assert list(script.hinted(planted, script.hint_words())) == [axis]
+def test_a_hint_is_found(program: ModuleType, planted: str, axis: str) -> None:
+    assert list(program.hinted(planted, program.hint_words())) == [axis]
 
 
-def test_a_word_that_only_looks_like_a_hint_is_none(script: ModuleType) -> None:
+def test_a_word_that_only_looks_like_a_hint_is_none(program: ModuleType) -> None:
     harmless = "The theatre and this human: polish the shelf, then ring the counter.."
-    assert not script.hinted(harmless, script.hint_words())
+    assert not program.hinted(harmless, program.hint_words())
 
 
-def test_a_text_that_breaks_a_rule_is_named_by_the_script(script: ModuleType) -> None:
+def test_a_text_that_breaks_a_rule_is_named_by_the_script(program: ModuleType) -> None:
     words = " ".join(["word"] * 50)
     row = {"task": "Do it.", "responses": [f"{words} at 9:30", f"{words} at 9:45 {words[:40]}"]}
-    broken = list(script.faults(row, script.hint_words()))
+    broken = list(program.faults(row, program.hint_words()))
     assert broken == [
         "[52, 60] words are too far apart",
         "other numbers: ['9:30'] and ['9:45']",
     ]
     row = {"task": "Ask her.", "responses": ["too short", "too short"]}
-    assert list(script.faults(row, script.hint_words())) == [
+    assert list(program.faults(row, program.hint_words())) == [
         "[2, 2] words",
         "hints at gender: ['her']",
     ]

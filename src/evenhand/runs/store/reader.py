@@ -296,9 +296,8 @@ class EqualCalls:
             run: The run with the recorded calls.
             described: What the model of the new run says of itself.
         """
-        told = _asked_alike(described)
-        cast = run.record.cast.items()
-        self._roles = {role for role, model in cast if _asked_alike(model) == told}
+        identity, cast = _asked_alike(described), run.record.cast.items()
+        self._roles = {role for role, model in cast if _asked_alike(model) == identity}
         spans = [(*span, part) for part in run.parts() for span in part.positions]
         self._spans = sorted(spans, key=lambda span: span[0])
         self._starts = [start for start, _, _ in self._spans]

@@ -160,6 +160,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "{family} comparisons.",
     "comparison.sensitivity": _sensitivity,
     "comparison.averaged": "Means by item over {before} baseline runs and {after} later runs.",
+    "comparison.cost_of_repair": "A run repaired stored answers. Its cost leaves out what these "
+    "answers had cost.",
     "comparison.other_condition": _levels,
     "change": _change,
     "change.undefined": lambda *, reason: f"could not be compared ({reason})",
