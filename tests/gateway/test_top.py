@@ -17,7 +17,7 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from evenhand.cli.app import app
-from evenhand.cli.gateway_top import _GatewayDisplay, _watch, page
+from evenhand.cli.gateway_top import _GatewayDisplay, _watch
 from evenhand.core.errors import UserError
 from evenhand.gateway.evidence import EvidenceWriter
 from evenhand.gateway.keys import new_key
@@ -31,6 +31,7 @@ from evenhand.gateway.top import (
     looked,
     read,
 )
+from evenhand.gateway.top_page import page
 from evenhand.gateway.verdicts import Action
 from evenhand.views import terminal
 from tests.errors import assert_names, raises_naming

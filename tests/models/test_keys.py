@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from evenhand.agents.tools.search.engines import BRAVE, SearchSettings, brave
-from evenhand.cli.doctor import _all
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
+from evenhand.experiments.installation import checks_of
 from evenhand.models.keys import SERVICES, Redactor, origin
 from evenhand.models.wire import error_text
 from evenhand.scorers import Scorer, WordList, services
@@ -146,7 +146,7 @@ async def test_doctor_says_where_each_key_goes_before_anything_is_sent(
             '[search]\nengine = "brave"\n',
         )
         said = []
-        async for finding in _all(config):
+        async for finding in checks_of(config):
             if finding.what == "key":
                 said.append(finding.said)
                 assert sent == []

@@ -92,11 +92,10 @@ def _model_named(config: Config, name: str) -> ModelConfig:
 
 def in_config(config: Config, settings: RunSettings) -> RunSettings:
     """Fill in what the config has and nobody gave: prices, limits, and where certificates are."""
-    prices = config.prices.prices() if config.prices else None
     return replace(
         settings,
         limits=config.limits,
-        prices=settings.prices or prices,
+        prices=settings.prices or config.price_table,
         certificates=settings.certificates or config.certificates,
     )
 
@@ -176,8 +175,7 @@ class ConfigModels:
     ) -> Request:
         config = self._with(model)
         if is_audit:
-            alone = {"models": {"default": config.default_model()}, "roles": {}, "search": None}
-            config = config.model_copy(update=alone)
+            config = config.only(config.default_model())
         return request_of(config, source, method, settings, is_audit=is_audit)
 
     def _with(self, model: str) -> Config:

@@ -13,7 +13,7 @@ from evenhand.experiments.gate_file import read
 from evenhand.experiments.gating import GateRequest
 from evenhand.experiments.request import Watch
 from evenhand.experiments.settings import OptionalRunOptions, show_settings
-from evenhand.findings.gate import Gate, broken
+from evenhand.findings.gate import Gate
 from evenhand.findings.monitoring import Monitoring
 from evenhand.scorers import Scorer
 
@@ -63,7 +63,7 @@ async def gate(
         assert done.gate is not None  # the runs are whole, and no pilot
         return done.gate
     except (EvenhandError, OSError) as error:
-        return broken(str(error), str(file))
+        return Gate.broken(str(error), str(file))
 
 
 async def gate_baseline(

@@ -32,6 +32,7 @@ from evenhand.instruments import (
     instrument_of,
     same_instrument,
 )
+from evenhand.instruments.likelihood_sets import compare_sets, runs_at
 from evenhand.methods import Method
 from evenhand.methods.build import build_method
 from evenhand.models.base import ChatModel
@@ -357,6 +358,12 @@ def compared(
     ]
     chosen = instrument or next(iter(instruments), None) or instrument_of(runs[1][0])
     return comparison_of(chosen, *runs)
+
+
+def compared_folders(before: Sequence[str], after: Sequence[str]) -> list[Comparison]:
+    """Compare the runs of two sides; of folders with runs of several likelihood sets, each set."""
+    sets = runs_at(after[0]) if len(before) == len(after) == 1 else {}
+    return compare_sets(runs_at(before[0]), sets) if sets else [compared(before, after, None)]
 
 
 def question_of(stop_when: str | None, these: bool) -> StoppingQuestion | None:

@@ -174,9 +174,8 @@ def harm_check(
     measurement = Measurement(
         instrument=audit, options=audit.options(), services=ConfigServices(config)
     )
-    alone = config.model_copy(update={"models": {"default": model}, "roles": {}, "search": None})
     items = measurement.items(data)
-    request = request_of(alone, items, HarmCheck(), settings, is_audit=True)
+    request = request_of(config.only(model), items, HarmCheck(), settings, is_audit=True)
     for agent, swapped in ((AS_WRITTEN, False), (SWAPPED, True)):
         request = with_player(request, agent.role, partial(_player, harm, model, swapped))
     return measurement, request

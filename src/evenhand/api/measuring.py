@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
@@ -12,17 +11,18 @@ from evenhand.agents import Conversation, Limits
 from evenhand.agents.conversation import declared_by
 from evenhand.api import inputs
 from evenhand.api.inputs import Model
-from evenhand.core import Item, Turn
+from evenhand.core import Answer, Item, Turn
 from evenhand.core.errors import DeadlinePassed, UserError
+from evenhand.experiments import config as configuration
 from evenhand.experiments import measuring
+from evenhand.experiments.config import Config
 from evenhand.experiments.frontiers import plan_frontier, run_frontier
 from evenhand.experiments.measuring import MeasurementResult, concluded
 from evenhand.experiments.request import Watch
-from evenhand.experiments.running import execute, is_done
+from evenhand.experiments.running import execute, forecast_of, is_done
 from evenhand.experiments.settings import RunOptions, RunSettings, show_settings
 from evenhand.findings.audit import Audit
 from evenhand.findings.forecast import Forecast
-from evenhand.findings.forecast import forecast as forecast_of
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.report import Report
 from evenhand.findings.run import Run, TracedAnswer
@@ -92,6 +92,32 @@ async def answer(
     except TimeoutError:
         raise DeadlinePassed(f"no answer within {limits.seconds:g} s") from None
     return TracedAnswer.of(final, turns, talk.tags_taken_off)
+
+
+async def answer_by_config(
+    config: Config,
+    item: Item,
+    method: Method,
+    limits: Limits,
+    on_turn: Callable[[Turn], None],
+) -> Answer:
+    """Answer one item by the models that a config names.
+
+    Args:
+        config: The config.
+        item: The item.
+        method: How it is answered.
+        limits: The limits of calls, tokens and seconds.
+        on_turn: Receives every call.
+
+    Returns:
+        The answer.
+    """
+    cast = await configuration.open_cast(config, method.agents())
+    try:
+        return await answer(item, model=cast, method=method, limits=limits, on_turn=on_turn)
+    finally:
+        await cast.close()
 
 
 async def mitigate(
@@ -289,9 +315,7 @@ async def forecast(
         data=data,
         watch=watch,
     )
-    reader, pilot = RunReader(run_settings.out), result.ended.pilot or ()
-    expected = await asyncio.to_thread(forecast_of, reader, pilot, run_settings.prices)
-    return replace(expected, concurrency=run_settings.concurrency, limits=result.ended.limits)
+    return await asyncio.to_thread(forecast_of, run_settings, result.ended)
 
 
 async def frontier(

@@ -19,7 +19,6 @@ from evenhand.findings.plan import ItemPrice, Plan, RatioPlan
 from evenhand.findings.repeats import Repeats
 from evenhand.findings.report import Report
 from evenhand.findings.summary import Summary
-from evenhand.findings.summary import summary as summary_of
 from evenhand.instruments import Instrument
 from evenhand.runs.store import RunReader
 
@@ -57,7 +56,7 @@ async def runs_show(run: str | Path, *, prices: _PriceTable = None) -> Summary:
         The counts of the run.
     """
     table = inputs.prices_of(prices)
-    return await asyncio.to_thread(lambda: summary_of(RunReader(run), table))
+    return await asyncio.to_thread(run_folders.summary_at, str(run), table)
 
 
 async def runs_items(

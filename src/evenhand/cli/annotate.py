@@ -125,8 +125,7 @@ def import_(
     if json:
         print_json(account.to_dict())
         return
-    present = account.marks - len(account.missing)
-    out.print(f"{present:,} of {account.marks:,} ratings from {len(account.sheets)} sheets")
+    out.print(f"{account.present:,} of {account.marks:,} ratings from {len(account.sheets)} sheets")
     for line in account.missing:
         out.print(line, style="dim", soft_wrap=True, markup=False)
     if account.not_returned:

@@ -7,18 +7,15 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from evenhand.agents import Limits
 from evenhand.api.configured import in_config
-from evenhand.api.measuring import answer as ask_once
+from evenhand.api.measuring import answer_by_config
 from evenhand.cli.codes import NOT_ACCEPTED
 from evenhand.cli.execution import Terminal, end, execute, show_dry_run, show_forecast
 from evenhand.cli.options import DrawSeed, RunCommand, with_run_options
 from evenhand.cli.screen import err, out, print_finding, print_json, waiting
 from evenhand.core import Answer, Item, Turn
 from evenhand.core.errors import EvenhandError, UserError
-from evenhand.experiments import config as configuration
-from evenhand.experiments.config import Config
-from evenhand.experiments.dossiers import summary_of
+from evenhand.experiments.dossiers import summary_at
 from evenhand.experiments.judge_scenarios import USUAL, scenario_tasks, write_scenarios
 from evenhand.findings.remedy import MIN_ACCEPTED
 from evenhand.instruments.judge.design import GeneratedScenarios
@@ -26,7 +23,6 @@ from evenhand.methods import Method
 from evenhand.methods.build import build_method
 from evenhand.methods.judging import TwoResponses
 from evenhand.runs.runners.prompt_files import PROMPT, source_of
-from evenhand.runs.store import RunReader
 from evenhand.views import terminal
 from evenhand.views.run_page import LABELS
 from evenhand.views.timeline_page import conversation, timeline
@@ -60,13 +56,9 @@ def _answer(
         raise UserError("A question needs at least two options. Repeat --choice.")
     item = Item(id="0", prompt=prompt, context=context, choices=tuple(choice or ()))
     chosen = build_method(options.method, options.set_ or (), options.wording)
-    config = options.load()
-    limits = in_config(config, options.settings).limits
     turns: list[Turn] = []
     try:
-        final = asyncio.run(
-            _ask(item, chosen, config, limits, turns, aloud=show_trace and not json)
-        )
+        final = asyncio.run(_ask(item, chosen, options, turns, aloud=show_trace and not json))
     except EvenhandError as error:
         if show_trace and turns and not json:
             trace = conversation(turns, (), str(error), prompts=show_prompts)
@@ -74,32 +66,37 @@ def _answer(
         raise
     if json:
         print_json({**_described(final), "turns": turns if show_trace else len(turns)})
-    elif show_trace or show_prompts:
-        out.print(terminal.render(timeline(final, turns, prompts=show_prompts)))
     else:
-        out.print(final.text)
-        err.print(Text(_closing(final, turns, chosen), style="dim"), soft_wrap=True)
+        _show_answer(final, turns, chosen, traced=show_trace, prompts=show_prompts)
     if final.outcome not in (None, "accepted"):
         raise typer.Exit(NOT_ACCEPTED)
 
 
+def _show_answer(
+    final: Answer, turns: Sequence[Turn], method: Method, *, traced: bool, prompts: bool
+) -> None:
+    if traced or prompts:
+        out.print(terminal.render(timeline(final, turns, prompts=prompts)))
+        return
+    out.print(final.text)
+    err.print(Text(_closing(final, turns, method), style="dim"), soft_wrap=True)
+
+
 async def _ask(
-    item: Item, method: Method, config: Config, limits: Limits, turns: list[Turn], *, aloud: bool
+    item: Item, method: Method, options: RunCommand, turns: list[Turn], *, aloud: bool
 ) -> Answer:
     """Answer the item and collect the turns; `aloud` prints each turn as it arrives."""
-    cast = await configuration.open_cast(config, method.agents())
-    try:
-        async with waiting(f"asking {cast.default.name} by {method.name}") as line:
+    config = options.load()
+    limits = in_config(config, options.settings).limits
+    async with waiting(f"asking by {method.name}") as line:
 
-            def heard(turn: Turn) -> None:
-                turns.append(turn)
-                line.what = f"{len(turns)} of at most {limits.calls} calls"
-                if aloud:
-                    err.print(_heard(turn), soft_wrap=True)
+        def heard(turn: Turn) -> None:
+            turns.append(turn)
+            line.what = f"{len(turns)} of at most {limits.calls} calls"
+            if aloud:
+                err.print(_heard(turn), soft_wrap=True)
 
-            return await ask_once(item, model=cast, method=method, limits=limits, on_turn=heard)
-    finally:
-        await cast.close()
+        return await answer_by_config(config, item, method, limits, heard)
 
 
 def _heard(turn: Turn) -> Text:
@@ -213,7 +210,7 @@ def _mitigate(
     if ended.pilot is not None:
         show_forecast(settings, ended, json=options.json)
         return
-    result = summary_of(RunReader(settings.out), settings.certificates, settings.prices)
+    result = summary_at(settings.out, settings.certificates, settings.prices)
     print_finding(result, json=options.json)
     end(ended, below_floor=result.coverage.below_floor)
     remedy = result.remedy

@@ -1,6 +1,5 @@
 """`evenhand counterfactual`: short for `measure counterfactual`, with its preparation."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +9,7 @@ from evenhand.cli.measure import run, signature_of
 from evenhand.cli.options import RunCommand, with_run_options
 from evenhand.cli.screen import out
 from evenhand.instruments import instrument_named
-from evenhand.instruments.counterfactual.instrument import CounterfactualOptions, CounterfactualTest
+from evenhand.instruments.counterfactual.instrument import CounterfactualOptions
 from evenhand.instruments.counterfactual.measures import PLACEBO
 from evenhand.instruments.counterfactual.preparation import mark_spans, plan_prompts, write_versions
 
@@ -42,39 +41,34 @@ _BEFORE = {
 }
 
 
-def _command() -> Callable[..., None]:
-    instrument = instrument_named("counterfactual")
-    assert isinstance(instrument, CounterfactualTest)
+_TEST = instrument_named("counterfactual")
+_PROMPTS = typer.Argument(
+    help="Read prompts from .txt (one per line), .csv (a column prompt) or JSON lines.",
+    metavar="PROMPTS",
+)
 
-    def counterfactual(options: RunCommand, **values: Any) -> None:
-        """Change the group that your prompts mention and compare the answers.
 
-        The model answers each of your prompts for every group of a protected attribute. The effect
-        is the change that exceeds a placebo. This command is short for `evenhand measure
-        counterfactual --prompts PROMPTS`.
+def _counterfactual(options: RunCommand, **values: Any) -> None:
+    """Change the group that your prompts mention and compare the answers.
 
-        Example: evenhand counterfactual prompts.jsonl --out runs/now
-        """
-        marks, versions, excess = (values.pop(name) for name in _BEFORE)
-        if marks is versions is excess is None:
-            run(instrument, options, values)
-            return
-        values.pop("full")
-        chosen = instrument.options_from(values)
-        if excess is not None:
-            _plan(chosen, excess)
-        if marks is not None:
-            _mark(chosen, marks)
-        if versions is not None:
-            _write(chosen, versions)
+    The model answers each of your prompts for every group of a protected attribute. The effect
+    is the change that exceeds a placebo. This command is short for `evenhand measure
+    counterfactual --prompts PROMPTS`.
 
-    argument = typer.Argument(
-        help="Read prompts from .txt (one per line), .csv (a column prompt) or JSON lines.",
-        metavar="PROMPTS",
-    )
-    arguments = {"prompts": (Path | None, argument)}
-    counterfactual.__signature__ = signature_of(instrument, arguments, **_BEFORE)  # type: ignore[attr-defined]
-    return with_run_options(counterfactual, out="runs/counterfactual")
+    Example: evenhand counterfactual prompts.jsonl --out runs/now
+    """
+    marks, versions, excess = (values.pop(name) for name in _BEFORE)
+    if marks is versions is excess is None:
+        run(_TEST, options, values)
+        return
+    values.pop("full")
+    chosen = _TEST.options_from(values)
+    if excess is not None:
+        _plan(chosen, excess)
+    if marks is not None:
+        _mark(chosen, marks)
+    if versions is not None:
+        _write(chosen, versions)
 
 
 def _mark(options: CounterfactualOptions, file: Path) -> None:
@@ -101,4 +95,6 @@ def _plan(options: CounterfactualOptions, excess: float) -> None:
     )
 
 
-counterfactual = _command()
+_signature = signature_of(_TEST, {"prompts": (Path | None, _PROMPTS)}, **_BEFORE)
+_counterfactual.__signature__ = _signature  # type: ignore[attr-defined]
+counterfactual = with_run_options(_counterfactual, out="runs/counterfactual")

@@ -1,8 +1,6 @@
 """`evenhand doctor`: check the installation, the endpoint and a LiteLLM proxy."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from functools import partial
 from typing import Annotated
 
 import typer
@@ -21,10 +19,8 @@ from evenhand.cli.options import (
     key_in,
 )
 from evenhand.cli.screen import err, out, print_json, waiting
-from evenhand.core.errors import UserError, choices_for
 from evenhand.experiments import config as configuration
-from evenhand.experiments.config import Config
-from evenhand.experiments.installation import DoctorCheck, EndpointCheck, Prober, installed
+from evenhand.experiments.installation import KEY, DoctorCheck, Prober, checks_of
 from evenhand.gateway.litellm_check import Passage, passages_of, way_through
 from evenhand.views import catalog
 
@@ -82,7 +78,6 @@ def _show(passages: list[Passage]) -> None:
         out.print(_CONFIGURE, highlight=False)
 
 
-_KEY = "key"
 _WIDEST = len("log-probabilities")  # the longest label of a line
 
 
@@ -120,18 +115,16 @@ def endpoint(
 
     Example: evenhand doctor endpoint --probe --base-url http://127.0.0.1:8080/v1
     """
-    params = further_params(param or ())
-    settings = _of_judge(configuration.load(config, base_url, model, params=params), judge)
+    settings = configuration.load(config, base_url, model, params=further_params(param or ()))
+    settings = settings.with_default(judge) if judge else settings
     prober = Prober(configuration.probe_folder(), waiting) if probe else None
 
     async def examine() -> list[DoctorCheck]:
         findings = []
-        async for finding in _all(settings, prober):
+        async for finding in checks_of(settings, waiting, prober):
             findings.append(finding)
-            if not json:
-                out.print(_line(finding))
-            elif finding.what == _KEY:
-                err.print(_line(finding))  # before any request
+            if not json or finding.what == KEY:  # where keys go, before any request
+                (err if json else out).print(_line(finding))
         return findings
 
     findings = asyncio.run(examine())
@@ -141,44 +134,6 @@ def endpoint(
         print_json({"healthy": healthy, "findings": findings, **extra})
     if not healthy:
         raise typer.Exit(1)
-
-
-def _of_judge(config: Config, judge: str | None) -> Config:
-    """Return the config with this model of it as the default model."""
-    if judge is None:
-        return config
-    if judge not in config.models:
-        raise UserError(
-            f"--judge: the config has no model {judge!r}. "
-            f"{choices_for(judge, sorted(config.models))}"
-        )
-    return config.model_copy(update={"models": {"default": config.models[judge]}})
-
-
-async def _all(config: Config, prober: Prober | None = None) -> AsyncIterator[DoctorCheck]:
-    """Yield each result as soon as it is available: the installation, the keys, the endpoint and,
-    with a prober, what its model can do."""
-    for finding in (*installed(), *_keys(config)):
-        yield finding
-    model = config.default_model()
-    check = EndpointCheck(
-        address=model.address,
-        client=partial(configuration.endpoint, model),
-        choose=partial(configuration.choose_model, model),
-        waiting=waiting,
-        prober=prober,
-    )
-    async for finding in check.run():
-        yield finding
-
-
-def _keys(config: Config) -> Iterator[DoctorCheck]:
-    """Yield which variable goes to which host, before any request."""
-    for what, destination in config.key_places().items():
-        state = configuration.state_of_key(destination.variable)
-        yield DoctorCheck(
-            _KEY, True, f"{destination.variable}{state} goes to {destination.origin} for {what}"
-        )
 
 
 def _line(finding: DoctorCheck) -> Table:

@@ -5,9 +5,10 @@ import math
 import shlex
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -20,13 +21,17 @@ from evenhand.experiments import probe, running
 from evenhand.experiments.certificates import Certified, JudgeInCast
 from evenhand.experiments.config import Config, probe_folder
 from evenhand.experiments.dry_run import dry_run
+from evenhand.experiments.measuring import Measurement
+from evenhand.experiments.measuring import measure as measured
 from evenhand.experiments.request import Request, Watch
 from evenhand.experiments.running import RunEnd
 from evenhand.experiments.settings import RunSettings
+from evenhand.findings.audit import Audit
 from evenhand.findings.display import RemarkOrText
-from evenhand.findings.forecast import COST, Forecast, forecast
+from evenhand.findings.forecast import COST, Forecast
+from evenhand.findings.report import Report
+from evenhand.instruments import Instrument
 from evenhand.runs.runners import Progress, StopSignal
-from evenhand.runs.store import RunReader
 from evenhand.views import catalog
 
 _KEPT = ("--config", "--base-url")  # options of the command line that locate the judge
@@ -181,18 +186,55 @@ def end(ended: RunEnd, *, below_floor: bool) -> None:
 def show_forecast(settings: RunSettings, ended: RunEnd, *, json: bool) -> None:
     """Print the forecast, and exit with the code of a stopped or capped run."""
     try:
-        expected = forecast(RunReader(settings.out), ended.pilot or (), settings.prices)
+        expected = running.forecast_of(settings, ended)
     except UserError:
         end(ended, below_floor=False)  # a stop explains the error
         raise
-    expected = replace(
-        expected,
-        concurrency=settings.concurrency,
-        limits=ended.limits,
-        next=_next_command(settings, expected),
-    )
-    print_finding(expected, json=json)
+    print_finding(replace(expected, next=_next_command(settings, expected)), json=json)
     end(ended, below_floor=False)
+
+
+def show_measured(
+    measurement: Measurement,
+    request: Request,
+    config: Config,
+    conclude: Callable[[Instrument, Any, Report, Path | None], Audit] | None = None,
+    *,
+    json: bool,
+    full: bool,
+    written: str = "",
+) -> None:
+    """Measure what was prepared, show the result, and exit with the code of the outcome.
+
+    Args:
+        measurement: The benchmark with its options.
+        request: Its items, and how they are asked.
+        config: The config.
+        conclude: Makes an audit of the report and stores it.
+        json: Print JSON.
+        full: Print the long page.
+        written: The files of a whole run, listed below the page.
+    """
+    settings = request.settings
+    if settings.dry_run:
+        show_dry_run({settings.out: request}, json=json)
+    result = asyncio.run(measured(measurement, request, Terminal(config)))
+    if result.ended.pilot is not None:
+        show_forecast(settings, result.ended, json=json)
+        return
+    if result.report is None:
+        end(result.ended, below_floor=True)
+        return
+    finding: Report | Audit = result.report
+    if conclude is not None:
+        finding = conclude(
+            measurement.instrument, measurement.options, result.report, settings.certificates
+        )
+    print_finding(finding, json=json, full=full, written="" if result.ended.early else written)
+    too_little = result.report.coverage.below_floor
+    if isinstance(finding, Audit) and measurement.instrument.must_pass:
+        too_little = finding.state != "pass"
+    end(result.ended, below_floor=too_little)
 
 
 def _next_command(settings: RunSettings, expected: Forecast) -> str:

@@ -1,5 +1,6 @@
 """`evenhand compare`, `stability` and `report`: results of existing runs."""
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -7,26 +8,17 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from evenhand.api.inputs import compared
+from evenhand.api.findings import stability as studied
+from evenhand.api.inputs import compared_folders
 from evenhand.cli.codes import UNFINISHED
 from evenhand.cli.options import CertificateFolder, ConfigFile, Full, Json, PriceFile, names_in
 from evenhand.cli.screen import err, out, print_finding, print_json
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments import run_folders
-from evenhand.experiments.dossiers import dossier_of, runs_in
-from evenhand.findings.audit import audit_of, is_audit
-from evenhand.findings.reliability import reliability as studied
-from evenhand.instruments import instrument_of
-from evenhand.instruments.likelihood_sets import compare_sets, runs_at
-from evenhand.runs.store import RunReader
+from evenhand.experiments.dossiers import dossier_of, is_measured, runs_in
 from evenhand.views import save, terminal_of
 from evenhand.views.files import plain
-
-
-def runs_named(text: str) -> list[RunReader]:
-    """Open one run, or several runs separated by commas."""
-    return [*map(RunReader, names_in(text))]
 
 
 def compare(
@@ -51,12 +43,7 @@ def compare(
 
     Example: evenhand compare runs/bbq-default runs/bbq-stardtox
     """
-    # A folder may hold the runs of several likelihood sets.
-    sets = {} if "," in f"{before}{after}" else runs_at(after)
-    if sets:
-        comparisons = compare_sets(runs_at(before), sets)
-    else:
-        comparisons = [compared(names_in(before), names_in(after), None)]
+    comparisons = compared_folders(names_in(before), names_in(after))
     if json:
         several = [plain(comparison.to_dict()) for comparison in comparisons]
         print_json(several[0] if len(several) == 1 else {"sets": several})
@@ -85,9 +72,7 @@ def stability(
 
     Example: evenhand stability runs/order0 runs/order1 runs/order2
     """
-    readers = [RunReader(run) for run in runs]
-    result = studied(instrument_of(readers[0]), readers)
-    print_finding(result, json=json, full=full)
+    print_finding(asyncio.run(studied(runs)), json=json, full=full)
 
 
 def report(
@@ -126,18 +111,17 @@ def report(
     Example: evenhand report runs/now runs/after --out report.html
     """
     files = {".html": out, ".pdf": pdf, ".md": markdown}
-    alone = len(runs) == 1 and (not json or _is_measured(runs[0]))
+    alone = len(runs) == 1 and (not json or is_measured(runs[0]))
     if alone and not any(files.values()):
         _print_report(runs[0], prices=prices, config=config, full=full, json=json)
         return
     _refuse_files(files, json=json)
     settings = configuration.load(config, None, None, prices=prices)
-    folder = certificates or settings.certificates
     dossier = dossier_of(
         [(run, None) for location in runs for run in runs_in(location)],
         title=title,
-        prices=settings.prices.prices() if settings.prices else None,
-        certificates=folder,
+        prices=settings.price_table,
+        certificates=certificates or settings.certificates,
     )
     written = [str(path) for path in files.values() if path is not None]
     save(dossier, *written)
@@ -163,17 +147,11 @@ def _refuse_files(files: Mapping[str, Path | None], *, json: bool) -> None:
             raise UserError(f"{path}: the name must end in {ending}")
 
 
-def _is_measured(location: str) -> bool:
-    readers = runs_in(location)
-    return len(readers) == 1 and bool(readers[0].record.source.get("benchmark"))
-
-
 def _print_report(
     run: str, *, prices: Path | None, config: Path | None, full: bool, json: bool
 ) -> None:
     settings = configuration.load(config, None, None, prices=prices)
-    again = run_folders.report_again(run, settings.prices.prices() if settings.prices else None)
-    finding = audit_of(again) if is_audit(again.instrument) else again
-    print_finding(finding, json=json, full=full)
-    if again.not_run:
+    result, not_run = run_folders.result_again(run, settings.price_table)
+    print_finding(result, json=json, full=full)
+    if not_run:
         raise typer.Exit(UNFINISHED)

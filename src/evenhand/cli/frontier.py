@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -73,13 +73,17 @@ def _frontier(
     Example: evenhand frontier --methods cot,detect_first,stardtox --per-category 8 --out runs/front
     """
     typed = {"preset": preset, "per_category": per_category, "sample_seed": sample_seed}
-    values: dict[str, Any] = {name: v for name, v in typed.items() if v is not None}
-    values |= assigned("--sample", sample or ())
+    values = {name: value for name, value in typed.items() if value is not None}
     config = options.load()
     plan = plan_frontier(
-        instrument_named(bench), values, names_in(methods or ""), calls, run_models(config),
-        options.run_settings(), Terminal(config),
-    )  # fmt: skip
+        instrument_named(bench),
+        values | assigned("--sample", sample or ()),
+        names_in(methods or ""),
+        calls,
+        run_models(config),
+        options.run_settings(),
+        Terminal(config),
+    )
     if options.settings.dry_run:
         show_dry_run(plan.requests(), json=options.json, waiting=plan.waiting)
     result = asyncio.run(run_frontier(plan, confirm=confirm))
@@ -93,8 +97,7 @@ def _frontier(
     written = write_frontier(result.frontier, folder)
     if not options.json:
         out.print(f"{folder}/{', '.join(written)}", style="dim")
-    below = any(entry.report.coverage.below_floor for entry in result.frontier.entries)
-    end(result.ended, below_floor=below)
+    end(result.ended, below_floor=result.frontier.below_floor)
 
 
 # Each method has its own folder, so no single other run can replay all of them.

@@ -26,7 +26,7 @@ from evenhand.experiments.config import Config
 from evenhand.experiments.gate_file import GateFile, read, write_example
 from evenhand.experiments.gating import GateRequest
 from evenhand.experiments.measuring import RunModels
-from evenhand.findings.gate import Gate, Verdict, broken
+from evenhand.findings.gate import Gate, Verdict
 from evenhand.findings.monitoring import Monitoring
 from evenhand.findings.monitoring import Verdict as WatchVerdict
 from evenhand.views import gate_files, save
@@ -94,7 +94,7 @@ def _gate(
             result = _result(arguments)
         except (EvenhandError, OSError) as error:
             problem(str(error))
-            result = broken(str(error), str(file))
+            result = Gate.broken(str(error), str(file))
         try:
             _tell(result, options)
         except (EvenhandError, OSError) as error:

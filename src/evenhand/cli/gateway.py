@@ -171,7 +171,7 @@ def top(
             key_env=key_env,
             evidence=evidence,
             every=None if once else every,
-            prices=settings.prices.prices() if settings.prices else None,
+            prices=settings.price_table,
             as_json=json,
         )
     )

@@ -1,6 +1,5 @@
 """`evenhand dev harms` and `audit harm`: custom harm policies and the audit of their judge."""
 
-import asyncio
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -9,13 +8,12 @@ import typer
 from rich.table import Table
 
 from evenhand.api.judging import harm_check
-from evenhand.cli.execution import Terminal, end, show_dry_run, show_forecast
+from evenhand.cli.execution import show_measured
 from evenhand.cli.options import ConfigFile, Full, Json, RunCommand, names_in, with_run_options
-from evenhand.cli.screen import err, out, print_finding, print_json
+from evenhand.cli.screen import out, print_json
 from evenhand.experiments import config as configuration
 from evenhand.experiments.harms import list_harms
 from evenhand.experiments.measuring import concluded
-from evenhand.experiments.measuring import measure as measured
 from evenhand.instruments.harm.certificate import FILE
 
 
@@ -85,21 +83,10 @@ def _check(
         sets=names_in(sets or ""),
         sample=sample,
     )
-    if request.settings.dry_run:
-        show_dry_run({options.out: request}, json=options.json)
-    result = asyncio.run(measured(measurement, request, Terminal(settings)))
-    if result.ended.pilot is not None:
-        show_forecast(request.settings, result.ended, json=options.json)
-        return
-    if result.ended.early or result.report is None:
-        end(result.ended, below_floor=True)
-        return
-    finding = concluded(measurement.instrument, measurement.options, result.report)
-    print_finding(
-        finding, json=options.json, full=full, written=f"{options.out}/report.json, {FILE}"
+    written = f"{options.out}/report.json, {FILE}; a copy of {FILE} is in {settings.certificates}"
+    show_measured(
+        measurement, request, settings, concluded, json=options.json, full=full, written=written
     )
-    err.print(f"wrote the certificate into {settings.certificates}", soft_wrap=True)
-    end(result.ended, below_floor=result.report.coverage.below_floor)
 
 
 check = with_run_options(

@@ -16,7 +16,7 @@ import typer
 from evenhand.api.configured import run_models
 from evenhand.api.inputs import question_of
 from evenhand.cli.codes import BELOW_FLOOR, STOPPED
-from evenhand.cli.execution import Out, Terminal, end, show_dry_run, show_forecast
+from evenhand.cli.execution import Out, Terminal, show_measured
 from evenhand.cli.options import (
     BaseUrl,
     ConfigFile,
@@ -28,20 +28,22 @@ from evenhand.cli.options import (
     names_in,
     with_run_options,
 )
-from evenhand.cli.screen import err, out, print_finding, print_json
+from evenhand.cli.screen import err, out, print_json
 from evenhand.core import registry
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
-from evenhand.experiments.config import Config
 from evenhand.experiments.exchange import instrument_for
-from evenhand.experiments.measuring import draw_sets, measure_sets, prepared, run_folders
-from evenhand.experiments.measuring import measure as measured
+from evenhand.experiments.measuring import (
+    draw_sets,
+    measure_sets,
+    open_likelihood,
+    prepared,
+    run_folders,
+)
 from evenhand.experiments.settings import RunSettings
 from evenhand.findings.audit import Audit
 from evenhand.findings.report import Report
 from evenhand.instruments import Instrument, instrument_named
-from evenhand.instruments.likelihood_sets import usual_sets
-from evenhand.models.likelihood import EchoedLikelihood, LikelihoodModel
 from evenhand.views import terminal_of
 from evenhand.views.files import plain
 
@@ -99,9 +101,8 @@ def likelihood(
 
     Example: evenhand measure likelihood --weights weights/smollm2 --out runs/lik-base
     """
-    names = usual_sets() if sets is None else names_in(sets)
     sources = draw_sets(
-        names,
+        None if sets is None else names_in(sets),
         configuration.data_folder(),
         {"sample": sample, "all": all_, "sample_seed": sample_seed, "unseen": unseen},
     )
@@ -109,11 +110,8 @@ def likelihood(
     folders = run_folders(out_, list(sources))
 
     async def measured() -> list[Report]:
-        opened = await _open(weights, start, settings)
-        try:
-            return await measure_sets(opened, sources, folders, Terminal(settings))
-        finally:
-            await opened.close()
+        opened = await open_likelihood(settings, weights, start)
+        return await measure_sets(opened, sources, folders, Terminal(settings))
 
     try:
         reports = asyncio.run(measured())
@@ -127,25 +125,6 @@ def likelihood(
             out.print(terminal_of(set_report), "")
     if any(set_report.coverage.below_floor for set_report in reports):
         raise typer.Exit(BELOW_FLOOR)
-
-
-async def _open(weights: Path | None, start: str | None, config: Config) -> LikelihoodModel:
-    """Open local weights, or else the endpoint of the config."""
-    if weights is not None:
-        from evenhand.training.local_likelihood import LocalLikelihood  # noqa: PLC0415 torch
-
-        return LocalLikelihood(weights, start=start)
-    if start is not None:
-        raise UserError(
-            "--start needs --weights: an endpoint adds its own start token. Omit --start"
-        )
-    opened = EchoedLikelihood(await configuration.open_model(config.default_model()))
-    try:
-        await opened.check()
-    except BaseException:
-        await opened.close()
-        raise
-    return opened
 
 
 _STOP_WHEN = Annotated[
@@ -255,26 +234,7 @@ def run(
     measurement, request = prepared(
         instrument, values, method, run_models(config), options.run_settings(), question
     )
-    settings = request.settings
-    if settings.dry_run:
-        show_dry_run({settings.out: request}, json=options.json)
-    result = asyncio.run(measured(measurement, request, Terminal(config)))
-    if result.ended.pilot is not None:
-        show_forecast(settings, result.ended, json=options.json)
-        return
-    if result.report is None:
-        end(result.ended, below_floor=True)
-        return
-    finding: Report | Audit = result.report
-    if conclude is not None:
-        finding = conclude(
-            instrument, measurement.options, result.report, request.settings.certificates
-        )
-    print_finding(finding, json=options.json, full=full)
-    too_little = result.report.coverage.below_floor
-    if isinstance(finding, Audit) and instrument.must_pass:
-        too_little = finding.state != "pass"
-    end(result.ended, below_floor=too_little)
+    show_measured(measurement, request, config, conclude, json=options.json, full=full)
 
 
 def of_one_set(instrument: Instrument) -> Callable[..., None]:

@@ -80,7 +80,7 @@ def make(
         frameworks=tuple(framework) if framework else FRAMEWORKS,
         key=sign,
         previous=previous,
-        prices=settings.prices.prices() if settings.prices else None,
+        prices=settings.price_table,
         certificates=certificates or settings.certificates,
     )
     evidence = made([run for location in runs for run in runs_in(location)], to, wishes)

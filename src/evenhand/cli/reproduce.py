@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from evenhand.api.configured import ConfigModels, in_config
+from evenhand.api.reproduction import reproduce_list
 from evenhand.cli.codes import UNFINISHED
 from evenhand.cli.execution import Terminal, end, show_dry_run
 from evenhand.cli.options import Json, RunCommand, assigned, names_in, with_run_options
@@ -25,7 +26,7 @@ from evenhand.experiments.reproducing import (
     tables_of,
 )
 from evenhand.findings.papers import PAPERS, Size, paper_named
-from evenhand.findings.reproduction import Reproduction, catalogue
+from evenhand.findings.reproduction import Reproduction
 from evenhand.methods.shared_settings import Wording
 from evenhand.views import page_of, terminal, terminal_of
 from evenhand.views.files import plain
@@ -44,7 +45,7 @@ def list_(json: Json = False) -> None:
 
     Example: evenhand dev reproduce list
     """
-    print_finding(catalogue(), json=json)
+    print_finding(asyncio.run(reproduce_list()), json=json)
 
 
 @reproduce.command("page")

@@ -1,5 +1,6 @@
 """`evenhand runs …`: inspect run folders."""
 
+import asyncio
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -8,17 +9,13 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from evenhand.cli.findings import runs_named
-from evenhand.cli.options import ConfigFile, Full, Json, PriceFile
+from evenhand.api.run_data import runs_repeats, runs_verify
+from evenhand.cli.options import ConfigFile, Full, Json, PriceFile, names_in
 from evenhand.cli.screen import out, print_finding, print_json, status_view
-from evenhand.core import Draft
 from evenhand.core.prices import Prices
 from evenhand.experiments import config as configuration
 from evenhand.experiments import run_folders
 from evenhand.experiments.run_folders import ItemRecord, RunLine, RunStatus
-from evenhand.findings.summary import summary
-from evenhand.runs.store import RunReader
-from evenhand.runs.store.tables import turn_of
 from evenhand.views import numbers, terminal
 from evenhand.views.timeline_page import conversation
 
@@ -80,8 +77,7 @@ def _items(line: RunLine) -> str:
 
 
 def _prices(config: Path | None, prices: Path | None) -> Prices | None:
-    settings = configuration.load(config, None, None, prices=prices)
-    return settings.prices.prices() if settings.prices else None
+    return configuration.load(config, None, None, prices=prices).price_table
 
 
 @runs.command()
@@ -105,8 +101,7 @@ def show(
     Example: evenhand runs show runs/first --item 3
     """
     if item is None:
-        run_summary = summary(RunReader(run), _prices(config, prices))
-        print_finding(run_summary, json=json)
+        print_finding(run_folders.summary_at(run, _prices(config, prices)), json=json)
         return
     records = run_folders.items_called(run, item, position)
     for record in records:
@@ -117,17 +112,13 @@ def show(
 
 
 def _show_item(record: ItemRecord, *, with_id: bool) -> None:
-    row, turns = record.result, record.turns
+    row = record.result
     if with_id:
         out.rule(Text(row["item_id"]))
-    drafts = [
-        Draft(text=d["text"], scores={s["name"]: s["value"] for s in d["scores"]})
-        for d in row["drafts"]
-    ]
     ending = row["stopped"] or f"{row['reason']}: {row['message']}"
     if row["prompt"]:
         out.print(Text(f"prompt: {row['prompt']}"))
-    out.print(terminal.render(conversation([turn_of(turn) for turn in turns], drafts, ending)))
+    out.print(terminal.render(conversation(record.conversation, record.drafts, ending)))
     if row["text"] is None and row["answer_before"]:
         out.print(Text(f"before: {row['answer_before']}"))
     out.rule(style="dim")
@@ -147,7 +138,7 @@ def repeats(
 
     Example: evenhand runs repeats runs/a1,runs/a2,runs/a3 runs/b1,runs/b2,runs/b3
     """
-    result = run_folders.repeated_settings([runs_named(setting) for setting in settings])
+    result = asyncio.run(runs_repeats(*map(names_in, settings)))
     print_finding(result, json=json, full=full)
 
 
@@ -185,7 +176,7 @@ def verify(run: RunFolder, json: Json = False) -> None:
 
     Example: evenhand runs verify runs/first
     """
-    parts = RunReader(run).verify()
+    parts = asyncio.run(runs_verify(run))
     if json:
         print_json({"run": run, "parts": parts, "intact": True})
     else:

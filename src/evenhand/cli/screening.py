@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from evenhand.api.screens import scorers_screen_plan
 from evenhand.cli.codes import BELOW_FLOOR, INCONCLUSIVE
 from evenhand.cli.execution import Terminal, end
 from evenhand.cli.options import (
@@ -31,8 +32,8 @@ from evenhand.experiments.screens import (
     looks_beside,
 )
 from evenhand.experiments.screens import calibrate as calibrate_screen
-from evenhand.findings.plan import ItemPrice, screen_plan
-from evenhand.findings.screen_file import ScreenFile, read_screen
+from evenhand.findings.plan import ItemPrice
+from evenhand.findings.screen_file import ScreenFile
 from evenhand.instruments.scorer.screening import Columns, ScreenTargets
 from evenhand.scorers.base import TOXICITY
 from evenhand.views import terminal_of
@@ -222,8 +223,6 @@ def plan(
 
     Example: evenhand scorers screen plan screen.json --texts 10000000 --harmful 0.01 --price 0.6
     """
-    screen_file = read_screen(file)
-    planned = screen_plan(
-        screen_file, texts, ItemPrice(calls=calls, tokens=tokens, per_million=price), harmful
-    )
+    cost = ItemPrice(calls=calls, tokens=tokens, per_million=price)
+    planned = asyncio.run(scorers_screen_plan(file, texts, harmful=harmful, price=cost))
     print_finding(planned, json=json)

@@ -1,6 +1,7 @@
 """`dev self-test` and `dev conformance`: test evenhand and other tools on known results."""
 
 import asyncio
+import itertools
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -39,13 +40,14 @@ def self_test(
 
     Example: evenhand dev self-test --seed 1
     """
+    number = itertools.count(1)
 
     async def run() -> list[ControlReading]:
         readings: list[ControlReading] = []
         async with waiting("") as line:
 
             def begins(name: str) -> None:
-                line.what = f"{len(readings) + 1} of {len(CHECKS)}: {name}"
+                line.what = f"{next(number)} of {len(CHECKS)}: {name}"
 
             async for reading in tested(seed=seed, replications=replications, begins=begins):
                 readings.append(reading)
@@ -60,8 +62,12 @@ def self_test(
             {"good": good == len(readings), "seed": seed, "controls": [*map(_plain, readings)]}
         )
     else:
-        style = "green" if good == len(readings) else "bold red"
-        out.print(Text(f"{good} of {len(readings)} controls are read as planted", style=style))
+        out.print(
+            Text(
+                f"{good} of {len(readings)} controls are read as planted",
+                style="green" if good == len(readings) else "bold red",
+            )
+        )
     if good < len(readings):
         raise typer.Exit(1)
 

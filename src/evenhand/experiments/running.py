@@ -2,7 +2,7 @@
 this machine or on a cluster."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -12,6 +12,8 @@ from evenhand.core.errors import UserError
 from evenhand.core.prices import NOBODY
 from evenhand.experiments.certificates import Certified, certificates_of
 from evenhand.experiments.request import Following, Request, Watch
+from evenhand.experiments.settings import RunSettings
+from evenhand.findings.forecast import Forecast, forecast
 from evenhand.methods import Method
 from evenhand.methods import settings as settings_of
 from evenhand.models.ask_once import AskOnce
@@ -70,6 +72,12 @@ async def execute(request: Request, watch: Watch) -> RunEnd:
         pilot=pilot,
         limits={name: limit for name, (_, limit) in called},
     )
+
+
+def forecast_of(settings: RunSettings, ended: RunEnd) -> Forecast:
+    """Forecast a whole run from its pilot."""
+    expected = forecast(RunReader(settings.out), ended.pilot or (), settings.prices)
+    return replace(expected, concurrency=settings.concurrency, limits=ended.limits)
 
 
 def look_at_judges(certified: Sequence[Certified], watch: Watch, *, required: bool) -> None:

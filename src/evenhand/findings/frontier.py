@@ -129,6 +129,11 @@ class Frontier(Displayable):
         answers of each counted as the worst."""
         return tuple(entry.name for entry in self.entries if entry.pareto)
 
+    @property
+    def below_floor(self) -> bool:
+        """Whether a method has too few answers to report."""
+        return any(entry.report.coverage.below_floor for entry in self.entries)
+
     def winner(self) -> FrontierEntry | None:
         """The method to take: of those that are worth it the cheapest, since nothing shows that a
         dearer one does more."""

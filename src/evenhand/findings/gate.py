@@ -174,6 +174,11 @@ class Gate(Displayable):
     file: str = ""
     notes: tuple[RemarkOrText, ...] = ()
 
+    @classmethod
+    def broken(cls, reason: str, file: str = "") -> "Gate":
+        """Give the gate of what could not even be begun."""
+        return cls(checks=(GateCheckResult(name="gate", verdict="error", says=reason),), file=file)
+
     @property
     def verdict(self) -> Verdict:
         """The worst verdict of its checks; of none at all it is broken."""
@@ -256,11 +261,6 @@ def is_decided(check: GateCheck, runs: Pair, family: int) -> bool:
 def _plain(text: str) -> str:
     """Return a text in one line, with printable characters only: names come from files."""
     return "".join(sign if sign.isprintable() else " " for sign in text)
-
-
-def broken(reason: str, file: str = "") -> Gate:
-    """Give the gate of what could not even be begun."""
-    return Gate(checks=(GateCheckResult(name="gate", verdict="error", says=reason),), file=file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -286,6 +286,10 @@ class ReturnedSheets:
     marks: int  # that were asked for in the sheets that came back
     missing: tuple[str, ...]  # each a line in words
 
+    @property
+    def present(self) -> int:
+        return self.marks - len(self.missing)
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
