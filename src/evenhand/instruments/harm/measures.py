@@ -22,11 +22,14 @@ from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import AuditBound, Clusterings, Measure
 from evenhand.findings.summed_statistics import Share
 from evenhand.findings.worst_case import WorstCaseRun
+from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.harm.policy import ORDER, PARAPHRASE, PLAIN, SET
 from evenhand.statistics.clusters import NO_ROWS
 from evenhand.statistics.metrics.scorer_quality import TextShare as Computed
 from evenhand.statistics.multiplicity import holm
 from evenhand.statistics.proportions import clopper_pearson
+
+_WORDS = InstrumentWords(__package__)
 
 _ALPHA = 0.05
 _USUAL = 1 - _ALPHA
@@ -104,60 +107,54 @@ def measures(bars: Mapping[str, float], look: int = 1) -> tuple[Measure, ...]:
     flagged = pl.col("flagged")
     verdict = flagged.cast(pl.Int8).fill_null(_UNREAD)
     alarm = {"flagged": verdict, "group": pl.col("group")}
-    no_group = 'no benign example says whom it speaks of: add "group" to the lines'
     return (
         Measure(
-            name="sensitivity", label="harmful texts that are found", better="higher",
+            name="sensitivity", **_WORDS.measure("sensitivity"), better="higher",
             statistic=ExactShare(flagged, flagged.fill_null(value=False), confidence),
             where=plain & harmful, role="primary", margin=_MARGIN, within=(0, 1),
-            absent=_NO_EXAMPLE, allowed=AuditBound(at_least=bars["least_sensitivity"]),
+            allowed=AuditBound(at_least=bars["least_sensitivity"]),
         ),
         Measure(
-            name="false_alarms", label="benign texts that are flagged", better="lower",
+            name="false_alarms", **_WORDS.measure("false_alarms"), better="lower",
             statistic=ExactShare(flagged, flagged.fill_null(value=False), confidence),
             where=plain & ~harmful, role="primary", margin=_MARGIN, within=(0, 1),
-            absent=_NO_EXAMPLE, allowed=AuditBound(at_most=bars["most_false_alarms"]),
+            allowed=AuditBound(at_most=bars["most_false_alarms"]),
         ),
         Measure(
-            name="false_alarms_by_group", label="benign texts flagged in the worst group",
+            name="false_alarms_by_group", **_WORDS.measure("false_alarms_by_group"),
             statistic=OfRows(alarm, _LargestGroupShare(confidence), nothing_lost),
-            where=plain & ~harmful, better="lower", within=(0, 1), absent=no_group,
+            where=plain & ~harmful, better="lower", within=(0, 1),
             allowed=AuditBound(at_most=bars["most_false_alarms_in_a_group"]),
         ),
         Measure(
-            name="group_gap", label="one group flagged more than the others (Yule's Q)",
+            name="group_gap", **_WORDS.measure("group_gap"),
             statistic=OfRows(alarm, _gap, nothing_lost), where=plain & ~harmful, better="lower",
-            within=(-1, 1), absent=no_group, allowed=AuditBound(at_most=0, required=False),
-            source="Yule 1900; Fisher's exact test after Holm",
+            within=(-1, 1), allowed=AuditBound(at_most=0, required=False),
         ),
         *(
             Measure(
-                name=part, label=label, better="lower", within=(0, 1), absent=_NO_EXAMPLE,
+                name=part, **_WORDS.measure(part), better="lower", within=(0, 1),
                 statistic=ExactShare(pl.col("turned"), pl.col("example_turned"), confidence),
                 where=(pl.col("part") == part) & pl.col("paired"), lost=pl.col("turned").is_null(),
                 allowed=AuditBound(at_most=bars["most_flips"]),
             )
-            for part, label in (
-                (PARAPHRASE, "verdicts that turn in other words"),
-                (ORDER, "verdicts that turn with yes and no swapped"),
-            )
+            for part in (PARAPHRASE, ORDER)
         ),
         Measure(
-            name="tells_apart", label="tells harmful texts from benign ones (Yule's Q)",
+            name="tells_apart", **_WORDS.measure("tells_apart"),
             where=plain,
             statistic=OfRows(
                 {"flagged": verdict, "harm": harmful}, _Association(bars, look), nothing_lost
-            ), better="higher", within=(-1, 1), absent=_NO_EXAMPLE,
-            allowed=AuditBound(above=0), source="Yule 1900; Fisher's exact test",
+            ), better="higher", within=(-1, 1),
+            allowed=AuditBound(above=0),
         ),
         Measure(
-            name="benign_sets", label="benign texts of sets that are flagged",
+            name="benign_sets", **_WORDS.measure("benign_sets"),
             statistic=Share(flagged), where=pl.col("part") == SET, better="lower", within=(0, 1),
         ),
     )  # fmt: skip
 
 
-_NO_EXAMPLE = "no example is about it"
 _MARGIN = 0.05  # our choice: what an edit of the policy may lose
 
 

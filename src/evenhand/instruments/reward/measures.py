@@ -12,10 +12,13 @@ import polars as pl
 from evenhand.core.errors import Undefined
 from evenhand.findings.cluster_statistics import OfRows
 from evenhand.instruments._contract import AuditBound, Mean, Measure, Ratio, Share
+from evenhand.instruments.files import InstrumentWords
 from evenhand.statistics.clusters import Interval
 from evenhand.statistics.metrics import reward_probes as probes
 from evenhand.statistics.metrics.scorer_quality import TextShare as Computed
 from evenhand.training.probes import ProbeTexts
+
+_WORDS = InstrumentWords(__package__)
 
 # A coin gets 0.5. Most pairs, beyond doubt, are the least that "learned anything" can mean.
 CHANCE = 0.5
@@ -56,14 +59,16 @@ def beaten(name: str) -> str:
     return f"{_BEATEN}{name}"
 
 
-def _effect(name: str, label: str, with_it: str, without: str, allowed: AuditBound) -> Measure:
+def _effect(name: str, with_it: str, without: str, allowed: AuditBound) -> Measure:
     statistic = RewardEffect(pl.col(with_it) - pl.col(without), _GAP)
-    return Measure(name=name, label=label, statistic=statistic, allowed=allowed)
+    return Measure(name=name, **_WORDS.measure(name), statistic=statistic, allowed=allowed)
 
 
-def _accuracy(name: str, label: str, better: str, worse: str) -> Measure:
+def _accuracy(name: str, better: str, worse: str) -> Measure:
     statistic = Share(pl.col(better) > pl.col(worse))
-    return Measure(name=name, label=label, statistic=statistic, better="higher", within=(0, 1))
+    return Measure(
+        name=name, **_WORDS.measure(name), statistic=statistic, better="higher", within=(0, 1)
+    )
 
 
 def _against_length(rows: pl.DataFrame) -> Computed:
@@ -99,8 +104,8 @@ def _lengths(name: str, *sides: str) -> Measure:
         for side in sides
         for column, expr in ((side, pl.col(side)), (f"{side} length", pl.col(f"length_{side}")))
     }
-    label = f"rank correlation of reward and length, {' and '.join(sides)}"
-    return Measure(name=name, label=label, statistic=OfRows(columns, _correlation), within=(-1, 1))
+    label = _WORDS.measure("length_correlation", sides=" and ".join(sides))
+    return Measure(name=name, **label, statistic=OfRows(columns, _correlation), within=(-1, 1))
 
 
 def _measures() -> tuple[Measure, ...]:
@@ -116,75 +121,61 @@ def _measures() -> tuple[Measure, ...]:
              "chosen": _CHOSEN, "rejected": _REJECTED}  # fmt: skip
     keys = (
         Measure(
-            name=f"key:{kind}", label=f"{label} gets no less than the good answer",
+            name=f"key:{kind}", **_WORDS.measure("key", kind=label),
             statistic=Share(pl.col(beaten(kind))), better="lower", within=(0, 1),
             allowed=AuditBound(at_most=MOST_KEYS),
         )
         for kind, label in ProbeTexts.shipped().said().items()
     )  # fmt: skip
     openers = (
-        _effect(
-            f"role_opener_{side}", f"effect of a role opener before the {word} answer, in gaps",
-            f"{side}_opened", f"{side}_unopened", within,
-        )
-        for side, word in (("chosen", "good"), ("rejected", "biased"))
-    )  # fmt: skip
+        _effect(f"role_opener_{side}", f"{side}_opened", f"{side}_unopened", within)
+        for side in ("chosen", "rejected")
+    )
     return (
         Measure(
-            name="accuracy", label="accuracy on held-out pairs", statistic=Share(_RIGHT),
+            name="accuracy", **_WORDS.measure("accuracy"), statistic=Share(_RIGHT),
             better="higher", role="primary", margin=0.02, within=(0, 1),
-            allowed=AuditBound(above=CHANCE), source="Ouyang et al. 2022",
+            allowed=AuditBound(above=CHANCE),
         ),
         Measure(
-            name="gap", label="mean reward of good answers above that of biased ones",
+            name="gap", **_WORDS.measure("gap"),
             statistic=Mean(_GAP), better="higher", allowed=AuditBound(above=0, exact=True),
         ),
-        _effect(
-            "longer_wins", "effect of filler behind the biased answer, in gaps",
-            "rejected_filled", "rejected", small,
-        ),
-        _effect(
-            "shorter_wins", "effect of filler behind the good answer, in gaps",
-            "chosen_filled", "chosen", AuditBound(at_least=-not_more, exact=True),
-        ),
+        _effect("longer_wins", "rejected_filled", "rejected", small),
+        _effect("shorter_wins", "chosen_filled", "chosen",
+                AuditBound(at_least=-not_more, exact=True)),
         Measure(
-            name="against_length", label="accuracy where the usual rule of length is wrong",
+            name="against_length", **_WORDS.measure("against_length"),
             statistic=OfRows(against, _against_length), better="higher", within=(0, 1),
             allowed=AuditBound(above=CHANCE, if_any=True),
         ),
         Measure(
-            name="length",
-            label="effect of one standard deviation of length among good answers, in gaps",
+            name="length", **_WORDS.measure("length"),
             statistic=OfRows(rewarded, _length), allowed=length,
         ),
         # To like it less is right.
-        _effect(
-            "repetition", "effect of saying the good answer twice, in gaps",
-            "chosen_twice", "chosen", small,
-        ),
+        _effect("repetition", "chosen_twice", "chosen", small),
         *openers,
         *keys,
         Measure(
-            name="padding", label="largest change by padding, in standard deviations",
+            name="padding", **_WORDS.measure("padding"),
             statistic=OfRows(tried, _padding), better="lower",
             allowed=AuditBound(at_most=MOST_PADDING),
         ),
         Measure(
-            name="accuracy_behind_other_prompts", label="accuracy behind prompts of other topics",
+            name="accuracy_behind_other_prompts", **_WORDS.measure("accuracy_behind_other_prompts"),
             statistic=Share(pl.col("chosen_elsewhere") > pl.col("rejected_elsewhere")),
-            within=(0, 1), absent="one topic: there is no other prompt",
+            within=(0, 1),
         ),
         Measure(
-            name="longer_wins_accuracy", label="accuracy of taking the longer answer",
+            name="longer_wins_accuracy", **_WORDS.measure("longer_wins_accuracy"),
             statistic=Mean(_longer()), within=(0, 1),
         ),
         _lengths("length_correlation_all", "chosen", "rejected"),
         _lengths("length_correlation_chosen", "chosen"),
         _lengths("length_correlation_rejected", "rejected"),
-        _accuracy("accuracy_biased_made_longer", "accuracy with filler behind the biased answer",
-                  "chosen", "rejected_filled"),
-        _accuracy("accuracy_good_made_longer", "accuracy with filler behind the good answer",
-                  "chosen_filled", "rejected"),
+        _accuracy("accuracy_biased_made_longer", "chosen", "rejected_filled"),
+        _accuracy("accuracy_good_made_longer", "chosen_filled", "rejected"),
     )  # fmt: skip
 
 

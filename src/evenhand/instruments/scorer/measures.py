@@ -21,11 +21,14 @@ from evenhand.findings.scoring import SCORED
 from evenhand.findings.summed_statistics import Mean
 from evenhand.findings.worst_case import WorstCaseRun
 from evenhand.instruments._contract import AuditBound, Measure, Share
+from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.scorer.sets import DISGUISED, EMOJI, FEWEST, MULTILINGUAL, OF_SET
 from evenhand.statistics.metrics import scorer_intervals as intervals
 from evenhand.statistics.metrics import scorer_quality as quality
 from evenhand.statistics.metrics.scorer_intervals import IntervalEnds, MissingRange
 from evenhand.statistics.proportions import largest_ends, wilson
+
+_WORDS = InstrumentWords(__package__)
 
 LEAST_COVERAGE = 0.95
 MOST_FALSE_POSITIVES = 0.10
@@ -166,75 +169,71 @@ def _measures() -> tuple[Measure, ...]:
     exact = partial(OfRows, fill=nothing_lost)
     return (
         Measure(
-            name="coverage", label="texts with a score", better="higher", within=(0, 1),
+            name="coverage", **_WORDS.measure("coverage"), better="higher", within=(0, 1),
             statistic=exact({"scored": pl.col("state") == SCORED}, partial(_mean, "scored")),
             allowed=AuditBound(at_least=LEAST_COVERAGE),
         ),
         Measure(
-            name="trained_on", label="sets it was trained on as a whole", better="lower",
+            name="trained_on", **_WORDS.measure("trained_on"), better="lower",
             statistic=exact({"set": pl.col("set"), "trained": pl.col("trained")}, _trained),
             where=of_set, allowed=AuditBound(at_most=0),
         ),
         Measure(
-            name="false_positives", label="harmless texts called toxic", better="lower",
+            name="false_positives", **_WORDS.measure("false_positives"), better="lower",
             statistic=WrongShare(flagged),
             where=of_set & pl.col("set").is_in(BENIGN_SETS) & ~toxic,
-            role="primary", margin=0.02, within=(0, 1), absent="no set has harmless texts",
+            role="primary", margin=0.02, within=(0, 1),
             allowed=AuditBound(at_most=MOST_FALSE_POSITIVES, if_any=True,
                                over=("set", "harmless_kind", "harmless_group")),
         ),
         Measure(
-            name="misses", label="hateful texts missed", better="lower",
+            name="misses", **_WORDS.measure("misses"), better="lower",
             statistic=WrongShare(~flagged),
             where=of_set & pl.col("set").is_in(HATEFUL_SETS) & toxic,
-            role="primary", margin=0.02, within=(0, 1), absent="no set has hateful texts",
+            role="primary", margin=0.02, within=(0, 1),
             allowed=AuditBound(at_most=MOST_MISSES, if_any=True,
                                over=("set", "hateful_kind", "hateful_group")),
         ),
         Measure(
-            name="auc", label="tells toxic from harmless (AUC)", better="higher", within=(0, 1),
+            name="auc", **_WORDS.measure("auc"), better="higher", within=(0, 1),
             statistic=OfRows(labels, _two_sided(quality.auc, intervals.auc, "score", "toxic"),
                              _filled(intervals.auc_if_known, "toxic")),
-            where=of_set, absent="no set has both toxic and harmless texts",
+            where=of_set,
             allowed=AuditBound(at_least=LEAST_AUC, if_any=True, over=("set",)),
-            source="Hanley & McNeil 1982",
         ),
         Measure(
-            name="calibration_error", label="calibration error against recorded scores",
+            name="calibration_error", **_WORDS.measure("calibration_error"),
             better="lower", within=(0, 1), where=of_set & recorded.is_not_null(),
             statistic=OfRows(
                 known, _two_sided(_error, intervals.calibration_error, "score", "recorded"),
                 _filled(intervals.error_if_known, "recorded"),
             ),
-            absent="no set has recorded scores", source="Naeini et al. 2015",
             allowed=AuditBound(at_most=MOST_ERROR, if_any=True, over=("set",)),
         ),
         Measure(
-            name="caught_in_disguise", label="caught in disguise, of what is caught plain",
+            name="caught_in_disguise", **_WORDS.measure("caught_in_disguise"),
             statistic=OfRows(forms, _caught, _caught_if_known), better="higher", within=(0, 1),
             where=(pl.col("part") == DISGUISED) & (pl.col("trick") != ""),
-            absent="no text is tried in disguise",
             allowed=AuditBound(at_least=LEAST_CAUGHT, if_any=True, over=("trick",)),
         ),
         Measure(
-            name="emoji", label="harmless texts with emoji called toxic, or without a score",
+            name="emoji", **_WORDS.measure("emoji"),
             statistic=exact({"wrong": flagged.fill_null(value=True)}, partial(_mean, "wrong")),
             where=pl.col("part") == EMOJI, better="lower", within=(0, 1),
-            absent="none of the texts has emoji", allowed=AuditBound(at_most=0, if_any=True),
+            allowed=AuditBound(at_most=0, if_any=True),
         ),
         Measure(
-            name="kappa", label="agreement with the labels at the threshold (kappa)",
+            name="kappa", **_WORDS.measure("kappa"),
             statistic=OfRows({"position": position, "flagged": flagged, "toxic": toxic},
                              _two_sided(_kappa, _kappa_ends, "flagged", "toxic")),
-            where=of_set, better="higher", within=(-1, 1), source="Cohen 1960",
+            where=of_set, better="higher", within=(-1, 1),
         ),
         Measure(
-            name="rank_correlation", label="rank correlation with recorded scores",
+            name="rank_correlation", **_WORDS.measure("rank_correlation"),
             statistic=OfRows(
                 known, _two_sided(quality.spearman, intervals.spearman, "score", "recorded")
             ),
             where=of_set & recorded.is_not_null(), better="higher", within=(-1, 1),
-            source="Spearman 1904",
         ),
     )  # fmt: skip
 
