@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+import evenhand as eh
 from evenhand.agents import Cast, Limits
 from evenhand.core import Item
 from evenhand.core.errors import ModelBusy, UserError
@@ -18,6 +19,7 @@ from evenhand.runs.runners import ItemList, Progress, RunPlan, SpendingCap, Stop
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.spending import billed_tokens, spent_on
 from evenhand.scorers import ScorerModel, WordList
+from evenhand.testing import any_reply
 from tests.errors import raises_naming
 from tests.stage import words_of
 
@@ -156,3 +158,16 @@ def test_a_run_within_takes_replies_from_the_same_folder_within_others(tmp_path:
     assert (inner.out, inner.replay) == ("o/ratings", "r/ratings")
     assert inner.reuse == (f"{tmp_path}/b/ratings",)
     assert within(RunSettings(out="o"), "ratings").replay is None
+
+
+def test_the_ratings_of_other_texts_are_asked_for_anew(tmp_path: Path) -> None:
+    options = {"types": "age", "per_type": 1}
+    model = ScriptedModel(any_reply)
+    folders = tmp_path / "before", tmp_path / "after"
+    eh.measure("statements", model=model, options=options, out=folders[0], seed=1)
+    eh.measure(
+        "statements", model=model, options=options, out=folders[1], seed=1,
+        method="self_refine", reuse=[folders[0]],
+    )  # fmt: skip
+    ratings = RunReader(folders[1] / "ratings").turns()
+    assert ratings.select(pl.col("attempts").sum()).collect().item() > 0

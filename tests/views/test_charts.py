@@ -20,7 +20,7 @@ from evenhand.findings.report import Report, report
 from evenhand.instruments import instrument_of
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.runs.store import RunReader
-from evenhand.views.charts import Chart, chart, charts_of, of_audit
+from evenhand.views.charts import Chart, chart, charts_of, heat
 from evenhand.views.charts.before_after import DumbbellRow, SlopeLine, apart, dots, dumbbell, slope
 from evenhand.views.charts.forest import ForestPanel, ForestRow, forest
 from evenhand.views.charts.of_report import estimate_row
@@ -258,7 +258,7 @@ def test_marks_and_words_have_contrast_on_a_light_and_on_a_dark_page() -> None:
     for page, ink in (chart.LIGHT, chart.DARK):
         assert all(_contrast(colour, page) >= 3 for colour in chart.MARKS)
         assert _contrast(_mixed(ink, page, chart.FAINT), page) >= 4.5
-        cells = [_mixed(colour, page, of_audit.STRONGEST) for colour in (chart.BAD, chart.PLAIN)]
+        cells = [_mixed(colour, page, heat.STRONGEST) for colour in (chart.BAD, chart.PLAIN)]
         assert all(_contrast(ink, cell) >= 4.5 for cell in cells)
 
 

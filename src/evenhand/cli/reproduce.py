@@ -176,7 +176,9 @@ def _show_tables(reproductions: Sequence[Reproduction], folder: str, *, json: bo
     for table in reproductions:  # a table of many models exceeds the terminal: show whole cells
         wide = max(out.width, terminal.width(page_of(table)))
         out.print(terminal_of(table), "", width=wide, crop=False)
-    names = ", ".join(f"{table.table}.json, {table.table}.md" for table in reproductions)
+    names = ", ".join(
+        f"{table.table}.json, {table.table}.md, {table.table}.html" for table in reproductions
+    )
     out.print(f"{folder}: {names}", style="dim")
 
 
@@ -187,8 +189,8 @@ def _dry_run(plan: PlannedJobs, *, json: bool) -> NoReturn:
         {f"{job.model}: {job.run}": job.prepare()[0] for job in ready},
         json=json,
         code=0 if plan.jobs else UNFINISHED,
-        played_back=[f"{job.model}: {job.run}" for job in plan.jobs if job.played_back],
-        waiting=[f"{j.model}: {j.run}" for j in plan.jobs if j.waits and not j.played_back],
+        played_back=[f"{job.model}: {job.run}" for job in plan.jobs if job.reuses],
+        waiting=[f"{j.model}: {j.run}" for j in plan.jobs if j.waits and not j.reuses],
         cannot_run={f"{model}: {run}": why for (model, run), why in plan.missing.items()},
     )
 
@@ -211,7 +213,8 @@ def _command(name: str) -> Callable[..., None]:
     command.__doc__ = (
         f"{paper.authors}: {paper.title}\n\n"
         "Each run has a folder within --out and resumes there; several tables share their runs. "
-        "Writes the table as JSON and Markdown next to them. Exits with code 2 if a run scored "
+        "Writes the table as JSON, Markdown and HTML next to them, the HTML of a figure with its "
+        "pictures. Exits with code 2 if a run scored "
         "fewer than 95% of its items, with 3 at a cap.\n\n"
         f"Example: evenhand dev reproduce {name} {first} --size small --dry-run --out runs/papers"
     )

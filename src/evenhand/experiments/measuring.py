@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments.config import Config
@@ -190,8 +192,12 @@ async def _further(further: FurtherRun, request: Request, watch: Watch) -> RunEn
     """Run the second run, in a folder within, with what the first left of the caps."""
     settings = request.settings
     used = spent_within(settings, [settings.out])
-    # Where the first run has a system prompt, the second may ask judges alone.
+    # Where the first run has a system prompt, the second may ask judges alone. It is about what the
+    # first wrote: a second run about other texts cannot be reused.
     of_second = replace(within(settings, further.folder), system=None)
+    source = orjson.loads(orjson.dumps(further.source.fingerprint()))
+    equal = tuple(run for run in of_second.reuse if RunReader(run).record.source == source)
+    of_second = replace(of_second, reuse=equal)
     inner = replace(request, source=further.source, method=further.method, settings=of_second)
     inner = left_for(inner, settings, used)
     return RunEnd() if await is_done(inner) else await execute(inner, watch)

@@ -30,7 +30,7 @@ from evenhand.runs.runners import Source
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.folder import as_file_name, open_folder
 from evenhand.runs.store.spending import Spent
-from evenhand.views import markdown, page_of
+from evenhand.views import html, markdown, page_of
 from evenhand.views.files import plain, to_json
 
 Place = tuple[str, str]  # the model, and the name of the run
@@ -46,7 +46,7 @@ class RecipeJob:
     out: str
     prepare: Callable[[], tuple[Request, Measurement]]
     waits: bool = False  # for an earlier run
-    played_back: bool = False  # every answer comes from that run
+    reuses: bool = False  # the replies of that run
 
     @property
     def place(self) -> Place:
@@ -107,7 +107,7 @@ async def forecasts(
         pilots: The positions that each pilot has answered.
         prices: The prices for costs; None to leave costs out.
         of: What the forecast is for, as the report names it.
-        played_back: The runs that are replayed and make no calls.
+        played_back: The runs whose equal calls come from another run, and are not counted.
 
     Returns:
         The sum of the forecasts.
@@ -265,21 +265,23 @@ def laid_out(arguments: Reproducing, plan: PlannedJobs) -> list[Reproduction]:
 
 
 def write_tables(arguments: Reproducing, plan: PlannedJobs) -> list[Reproduction]:
-    """Lay out every table from the run folders alone, and write each as JSON and Markdown."""
+    """Lay out every table from the run folders alone, and write each as JSON, Markdown and HTML."""
     reproductions = laid_out(arguments, plan)
     folder = open_folder(f"{arguments.settings.out}/{arguments.place}")
     for table in reproductions:
         folder.replace(f"{table.table}.json", to_json(table))
         folder.replace(f"{table.table}.md", markdown.render(page_of(table)).encode())
+        whole_page = html.document(page_of(table, full=True), table.title)
+        folder.replace(f"{table.table}.html", whole_page.encode())
     return reproductions
 
 
-def played_back(arguments: Reproducing) -> list[str]:
-    """Name the runs of these tables whose answers come from another run."""
+def reusing(arguments: Reproducing) -> list[str]:
+    """Name the runs of these tables whose equal calls come from another run."""
     return [
         name
         for name, run in arguments.paper.runs.items()
-        if run.replays and any(name in table.runs() for table in arguments.tables)
+        if run.reuses and any(name in table.runs() for table in arguments.tables)
     ]
 
 
@@ -307,7 +309,7 @@ async def run_jobs(arguments: Reproducing, plan: PlannedJobs, watch: Watch) -> R
     ended, pilots = await run_all(plan.jobs, watch, settings)
     expected = None
     if settings.pilot and pilots:
-        free = played_back(arguments)
+        free = reusing(arguments)
         expected = await forecasts(plan.jobs, pilots, settings.prices, played_back=free)
     if settings.pilot or ended.early:
         return ReproductionResult(ended=ended, forecast=expected)
@@ -377,7 +379,7 @@ def _job(arguments: Reproducing, label: str, model: str, name: str) -> RecipeJob
         out=arguments.folder(label, name),
         prepare=prepare,
         waits=waits,
-        played_back=spec.replays is not None,
+        reuses=spec.reuses is not None,
     )
 
 
@@ -400,7 +402,8 @@ def _prepared(
         out=arguments.folder(label, name),
         max_cost=None,  # caps are for all runs together
         max_calls=None,
-        replay=arguments.folder(label, spec.replays) if spec.replays else replay,
+        replay=replay,
+        reuse=(arguments.folder(label, spec.reuses),) if spec.reuses and not replay else (),
     )
     request = arguments.models.request(
         model,

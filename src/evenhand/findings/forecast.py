@@ -183,7 +183,7 @@ class FrontierForecast(Displayable):
     totals: Mapping[str, Ends]
     seconds_left: Ends
     currency: str | None
-    played_back: tuple[str, ...] = ()  # runs that take every answer from another one
+    played_back: tuple[str, ...] = ()  # runs whose equal calls come from another one
     of: str = "frontier"  # or "table", "gate": runs whose items differ
 
     def to_dict(self) -> dict[str, Any]:
@@ -207,7 +207,7 @@ def whole(
     Args:
         forecasts: The forecast of each method, in its JSON form.
         of: The command that will run the methods.
-        played_back: Runs that take every answer from another run, at no cost.
+        played_back: Runs whose equal calls come from another run, at no cost.
     """
     each = list(forecasts.values())
     return FrontierForecast(

@@ -82,6 +82,7 @@ _PAGES: dict[type, Callable[..., list[Block]]] = {  # those with a longer form
     TracedAnswer: timeline_page.page,
     TrainingRun: training_page.page,
     Monitoring: monitoring_page.page,
+    Reproduction: reproduction_page.page,
 }
 _ONE_FORM: dict[type, Callable[..., list[Block]]] = {
     CombinedReport: dossier_page.page,
@@ -98,7 +99,6 @@ _ONE_FORM: dict[type, Callable[..., list[Block]]] = {
     DebateReport: debates_page.page,
     DebateSweep: debates_page.sweep_page,
     PairsReport: debates_page.pairs_page,
-    Reproduction: reproduction_page.page,
     Catalogue: reproduction_page.catalogue_page,
     ScreenFile: screen_page.card,
     ScreenedRun: screen_page.applied,

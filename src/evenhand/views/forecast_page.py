@@ -121,7 +121,7 @@ def frontier_page(forecast: FrontierForecast) -> list[Block]:
         *_frontier_failures(forecast),
         Line(head, "strong"),
         Grid(columns, tuple(rows), tuple(tones)),
-        *([Line(f"Played back from another run, no calls: {free}.", "dim")] if free else []),
+        *([Line(f"{_REUSED}: {free}.", "dim")] if free else []),
     ]
 
 
@@ -147,6 +147,9 @@ def _frontier_cells(
     return (*cells, "?" if left is None else numbers.duration(left))
 
 
+_REUSED = "Not counted, equal calls come from another run"
+
+
 def dry_run_page(dry_run: DryRun) -> list[Block]:
     """The blocks of a dry run."""
     items = sum(run.items for run in dry_run.runs)
@@ -161,9 +164,7 @@ def dry_run_page(dry_run: DryRun) -> list[Block]:
         names = ", ".join(dry_run.waiting)
         blocks.append(Line(f"Not counted, its items come from another run: {names}"))
     if dry_run.played_back:
-        blocks.append(
-            Line(f"Played back from another run, no calls: {', '.join(dry_run.played_back)}")
-        )
+        blocks.append(Line(f"{_REUSED}: {', '.join(dry_run.played_back)}"))
     return blocks
 
 

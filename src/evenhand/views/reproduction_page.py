@@ -5,14 +5,16 @@ from evenhand.findings.papers import NOT_PRINTED
 from evenhand.findings.reproduction import Catalogue, OurNumber, Reproduction, in_words
 from evenhand.views import numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
+from evenhand.views.charts import Pictures
 
 _PLACES = 2  # our choice, where the paper prints no number to go by
 NOT_RUN = "not run"
 AS_PRINTED = "as printed"  # the system of a table that counts data
 
 
-def page(reproduction: Reproduction) -> list[Block]:
-    """Give the blocks of a table: a grid for each of its columns, the paper's numbers first."""
+def page(reproduction: Reproduction, *, full: bool = False) -> list[Block]:
+    """Give the blocks of a table: a grid for each of its columns, the paper's numbers first. The
+    full page has the pictures of a figure too."""
     blocks: list[Block] = [
         Line(f"{reproduction.title} · {reproduction.where}", "strong"),
         Line(reproduction.shows),
@@ -24,19 +26,22 @@ def page(reproduction: Reproduction) -> list[Block]:
     if reproduction.read_off:
         blocks.insert(2, Line("The paper draws these numbers; the values next to ours are read "
                               "from its text or its labels.", "dim"))  # fmt: skip
+    if full:
+        pictures = Pictures()
+        blocks += [*pictures.of(reproduction, reproduction.title), *pictures.remarks()]
     for index in range(len(reproduction.columns)):
         blocks += [_column(reproduction, index), GAP]
     return [*blocks, *_differs(reproduction)]
 
 
 def _column(reproduction: Reproduction, index: int) -> Grid:
-    places = _decimals(reproduction, index)
+    places = decimals(reproduction, index)
     models = [f"ours: {result.model}" for result in reproduction.ours] or ["ours"]
     rows = [
         (
             title,
-            *(_printed(printed.cells[number][index]) for printed in reproduction.published),
-            *(_written(result.cells[number][index], places) for result in reproduction.ours),
+            *(as_printed(printed.cells[number][index]) for printed in reproduction.published),
+            *(as_written(result.cells[number][index], places) for result in reproduction.ours),
             *(() if reproduction.ours else (NOT_RUN,)),
         )
         for number, title in enumerate(reproduction.rows)
@@ -46,11 +51,12 @@ def _column(reproduction: Reproduction, index: int) -> Grid:
     return Grid(columns, tuple(rows))
 
 
-def _printed(cell: str) -> str:
+def as_printed(cell: str) -> str:
+    """Write a cell of the paper; nothing where it prints none."""
     return "" if cell == NOT_PRINTED else cell.replace("±", " ± ")
 
 
-def _written(number: OurNumber, places: int) -> str:
+def as_written(number: OurNumber, places: int) -> str:
     """Write a number with its interval, as many digits as the paper prints."""
     if number.value is None:
         return number.why
@@ -70,8 +76,8 @@ def _digits(value: float, places: int) -> str:
     return numbers.no_minus_zero(f"{value:.{places}f}")
 
 
-def _decimals(reproduction: Reproduction, index: int) -> int:
-    """The digits behind the point that the paper prints in a column."""
+def decimals(reproduction: Reproduction, index: int) -> int:
+    """Count the digits behind the point that the paper prints in a column."""
     printed = [
         row[index].partition("±")[0] for system in reproduction.published for row in system.cells
     ]

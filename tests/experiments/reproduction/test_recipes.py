@@ -115,6 +115,7 @@ def test_the_commands_that_make_trained_weights_have_the_options_they_are_given(
 def test_a_run_comes_after_the_one_that_it_waits_for() -> None:
     stardtox, rldf = paper_named("stardtox"), paper_named("rldf")
     assert stardtox.in_order(["bbq-stardtox-1"]) == ["bbq-stardtox", "bbq-stardtox-1"]
+    assert stardtox.waits_for("rtp-stardtox-without-1") == {"rtp-stardtox-without"}
     assert rldf.in_order(["framings"]) == ["st-default", "framings"]
 
 

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from evenhand.core.errors import UserError, choices_for
 
 Size = Literal["small", "paper"]
+Shape = Literal["stack", "heat", "bars", "curves"]
 SIZES: tuple[Size, ...] = ("small", "paper")
 NOT_PRINTED = "-"
 OF_RUN = "run:"
@@ -62,14 +63,14 @@ class RecipeSample(_RecipePart):
 class RunSpec(_RecipePart):
     """One run: a sample, and a method with its settings.
 
-    `replays` names a run of the same paper whose recorded turns answer every call of this one, so
-    that it costs nothing. `trained` names weights that are served under their own name.
+    `reuses` names a run of the same paper whose replies answer the equal calls of this one, so that
+    it costs little or nothing. `trained` names weights that are served under their own name.
     """
 
     sample: str
     method: str = "default"
     settings: Mapping[str, Any] = {}
-    replays: str | None = None
+    reuses: str | None = None
     trained: str | None = None
     needs: tuple[Need, ...] = ()
 
@@ -132,6 +133,8 @@ class Table(_RecipePart):
     rows: tuple[TableLine, ...]
     columns: tuple[TableLine, ...]
     published: tuple[PublishedRow, ...] = ()
+    drawn: Shape | None = None  # of a figure: how its numbers are drawn, beside the tables
+    line: float | None = None  # of bars: the value that says "none"
     read_off: bool = False  # published values are read off a drawing, or told in the text only
     differs: tuple[str, ...]  # what is not as in the paper, apart from the model
     needs: tuple[Need, ...]
@@ -194,9 +197,9 @@ class Paper(_RecipePart):
         return self
 
     def waits_for(self, name: str) -> set[str]:
-        """The runs that must be whole before this one: it plays one back, or asks about texts."""
+        """The runs that must be whole before this one: it reuses one, or asks about texts."""
         run = self.runs[name]
-        return self.samples[run.sample].reads() | ({run.replays} if run.replays else set())
+        return self.samples[run.sample].reads() | ({run.reuses} if run.reuses else set())
 
     def in_order(self, names: Iterable[str]) -> list[str]:
         """Runs with those that they wait for, each after them."""

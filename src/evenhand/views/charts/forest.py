@@ -28,17 +28,19 @@ from evenhand.views.charts.chart import (
     width_of,
 )
 
-State = Literal["bad", "good", "open", "plain"]
-SIGNS: dict[State, str] = {"bad": "✗ ", "good": "✓ ", "open": "? ", "plain": ""}
+State = Literal["bad", "good", "open", "plain", "beside"]  # beside: of somebody else
+SIGNS: dict[State, str] = {"bad": "✗ ", "good": "✓ ", "open": "? ", "plain": "", "beside": ""}
 # Shape tells states apart where color does not.
 LOOKS: dict[State, tuple[str, str]] = {
     "bad": (BAD, "diamond"),
     "good": (GOOD, "triangle-up"),
     "open": (OPEN, "circle"),
     "plain": (PLAIN, "square"),
+    "beside": (OPEN, "circle"),
 }
 _WIDTH, _STEP = 300, 24  # px, of the plot and of a row
 _GAP = 14
+_BAR, _DARKEST, _PALER = 14, 0.85, 0.45  # px high; opacity of the first part, and of each next one
 
 
 class HasBounds(Protocol):
@@ -50,7 +52,8 @@ class HasBounds(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForestRow:
-    """A row of a forest plot. Without a value it has words alone."""
+    """A row of a forest plot. Without a value it has words alone. The `parts` of a value are drawn
+    one after the other, in place of a point."""
 
     label: str
     value: float | None
@@ -60,6 +63,7 @@ class ForestRow:
     state: State = "plain"
     says: str = ""  # the number and its interval, or why there is none
     n: int | None = None
+    parts: tuple[float, ...] = ()
 
     @property
     def has_interval(self) -> bool:
@@ -74,7 +78,7 @@ class ForestRow:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForestPanel:
     """Rows that share an axis. `line` is the value that says "none", `band` what is too small to
-    matter, and `within` what a value can be."""
+    matter, and `within` what a value can be. `bars` draws each value as a bar from 0."""
 
     rows: Sequence[ForestRow]
     axis: str
@@ -83,6 +87,7 @@ class ForestPanel:
     band: tuple[float, float] | None = None
     within: tuple[float, float] = (-math.inf, math.inf)
     from_zero: bool = False
+    bars: bool = False
 
 
 def forest(name: str, title: str, panels: Sequence[ForestPanel], legend: Sequence[str]) -> Chart:
@@ -126,6 +131,7 @@ def _panel(
     placed = list(zip(order, panel.rows, strict=True))
     height = _STEP * len(placed)
     layers = [] if empty else _ground(panel, span, x)
+    layers += [_bars(placed, x, y)] if panel.bars else []
     layers += [*_ranges(placed, span, x, y), _points(placed, x, y)]
     layers += _words(placed, y, {"label": (-left, "left"), "says": (_WIDTH + _GAP, "left"),
                                  "n": (counts, "right")})  # fmt: skip
@@ -138,7 +144,7 @@ def _panel(
 
 def _span(panel: ForestPanel) -> list[float]:
     """The part of the axis that is used, cut at what a value can be."""
-    values = [0.0] if panel.from_zero else []
+    values = [0.0] if panel.from_zero or panel.bars else []
     values += [panel.line] if panel.line is not None else []
     values += panel.band or ()
     for row in panel.rows:
@@ -160,6 +166,25 @@ def _ground(panel: ForestPanel, span: list[float], x: Any) -> list[Any]:
         at = alt.Chart(rows([{"a": panel.line}]))
         layers.append(at.mark_rule(stroke=INK, strokeWidth=1.2, opacity=0.8).encode(x=x))
     return layers
+
+
+def _bars(placed: list[tuple[str, ForestRow]], x: Any, y: Any) -> Any:
+    """Values as bars from 0, pale so that their intervals are seen; parts from dark to pale."""
+    bars = []
+    for key, row in placed:
+        parts = row.parts or (() if row.value is None else (row.value,))
+        start = 0.0
+        for number, part in enumerate(parts):
+            pale = _DARKEST * _PALER ** (number if row.parts else 1)
+            ends = {"a": start, "b": start + part}
+            bars.append({"row": key, **ends, "look": row.state, "pale": pale})
+            start += part
+    marks = alt.Chart(rows(bars)).mark_bar(height=_BAR, stroke=INK, strokeWidth=0.4)
+    fill, pale = (
+        alt.Fill("look:N", scale=_colours(), legend=None),
+        alt.FillOpacity("pale:Q", scale=None, legend=None),
+    )
+    return marks.encode(x=x, x2=alt.X2("b:Q"), y=y, fill=fill, fillOpacity=pale)
 
 
 def _ranges(placed: list[tuple[str, ForestRow]], span: list[float], x: Any, y: Any) -> list[Any]:
@@ -186,7 +211,7 @@ def _points(placed: list[tuple[str, ForestRow]], x: Any, y: Any) -> Any:
     points = [
         {"row": key, "a": row.value, "look": row.state, "full": 1 if row.has_interval else 0}
         for key, row in placed
-        if row.value is not None
+        if row.value is not None and not row.parts
     ]
     filled = alt.FillOpacity("full:Q", scale=None, legend=None)
     marks = alt.Chart(rows(points)).mark_point(size=70, strokeWidth=1.5, opacity=1)

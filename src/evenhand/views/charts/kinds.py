@@ -14,6 +14,7 @@ from evenhand.findings.measures import Measure
 from evenhand.findings.monitoring import Monitoring
 from evenhand.findings.reliability import Reliability
 from evenhand.findings.report import Report
+from evenhand.findings.reproduction import Reproduction
 from evenhand.findings.scoring import ScoringSpec
 from evenhand.findings.sweep import Sweep
 from evenhand.training.record import TrainingRun
@@ -23,6 +24,7 @@ from evenhand.views.charts import (
     of_comparison,
     of_frontier,
     of_report,
+    of_reproduction,
     over_time,
 )
 from evenhand.views.charts.chart import name_of
@@ -107,4 +109,5 @@ _CHARTS: dict[type, Any] = {
     Audits: _each,
     TrainingRun: over_time.charts_of_training,
     Monitoring: over_time.charts_of_monitoring,
+    Reproduction: of_reproduction.charts,
 }
