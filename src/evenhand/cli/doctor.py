@@ -109,6 +109,14 @@ def endpoint(
         bool,
         typer.Option("--probe", help="Also test what the model can do, with 48 short calls."),
     ] = False,
+    probe_judges: Annotated[
+        bool,
+        typer.Option(
+            "--probe-judges",
+            help="Also test the judges of mabrf, debates and statements on texts with planted "
+            "bias, as JSON and by log-probability. Includes --probe; 180 calls in all.",
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Look at what is installed and at what the endpoint can do.
@@ -122,7 +130,9 @@ def endpoint(
     """
     params = further_params(param or ())
     settings = _of_judge(configuration.load(config, base_url, model, params=params), judge)
-    prober = Prober(configuration.probe_folder(), waiting) if probe else None
+    prober = None
+    if probe or probe_judges:
+        prober = Prober(configuration.probe_folder(), waiting, paper_judges=probe_judges)
 
     async def examine() -> list[DoctorCheck]:
         findings = []
