@@ -12,7 +12,7 @@ from evenhand.agents.prompts import load
 from evenhand.core import Answer, Draft, Item, registry
 from evenhand.core.errors import UserError
 from evenhand.experiments.certificates import certificates_of, judges_of
-from evenhand.methods import Method, StarDTox, named
+from evenhand.methods import Mabrf, Method, StarDTox, named
 from evenhand.methods.baselines.single_prompt import PLAIN_TEXT
 from evenhand.methods.shared_settings import OTHER_CRITIQUE
 from evenhand.methods.stardtox import Harm
@@ -20,6 +20,7 @@ from evenhand.models import ScriptedModel
 from evenhand.scorers import ScorerModel, WordList
 from evenhand.scorers.judge import Guard, Judge
 from evenhand.training.debates.debate import Debate
+from evenhand.training.rating.judges import RateText
 from tests.errors import raises_naming
 from tests.stage import TEXT, Stage, harm
 
@@ -105,8 +106,15 @@ def judging(method: Method, **roles: Any) -> list[tuple[str, str]]:
     return [(judge.role, judge.model) for judge in judges_of(method, Cast(MODEL, roles))]
 
 
-def test_the_referee_of_a_debate_is_a_judge() -> None:
-    assert judging(Debate()) == [("referee", "m")]
+@pytest.mark.parametrize(
+    ("kind", "role"), [(Debate, "referee"), (Mabrf, "judge"), (RateText, "rater")]
+)
+@pytest.mark.parametrize("read", ["json", "logprob"])
+def test_a_verdict_in_json_and_one_in_a_digit_are_of_a_judge(
+    kind: Any, role: str, read: str
+) -> None:
+    (judge,) = judges_of(kind(read=read), Cast(MODEL))
+    assert (judge.role, judge.model, judge.by_logprob) == (role, "m", read == "logprob")
 
 
 def test_a_judge_of_somebody_elses_method_is_found_under_any_name() -> None:

@@ -69,6 +69,7 @@ OURS = {
     "said_first",
     "said_second",
     "rubric",  # what raters are asked, people and models alike
+    "trait",  # the grade that a judge is to give
     "options",  # the two words that a verdict may be, in one order or the other
 }
 OPEN = {

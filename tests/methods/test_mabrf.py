@@ -148,6 +148,18 @@ async def test_if_every_candidate_is_worse_the_solvers_answer_stands_unasked() -
     assert (answer.stopped, answer.changed) == ("max_iterations", False)
 
 
+@pytest.mark.parametrize("grade", [1, 4])
+async def test_as_in_the_paper_the_terminating_agent_always_decides(grade: int) -> None:
+    """Of accepted reasoning too, and of reasoning that no candidate replaced."""
+    stage = Stage({SOLVER: [solved("A", FAIR)], JUDGE: [verdict(grade)], TERMINATOR: [choice("C")]})
+    answer = await stage.answer(Mabrf(max_iterations=0, terminate="always"), QUESTION)
+    assert stage.order == [SOLVER, JUDGE, TERMINATOR]
+    assert [draft.choice for draft in answer.drafts] == [0, 2]
+    assert [draft.reasoning for draft in answer.drafts] == [FAIR, FAIR]
+    assert answer.stopped == ("accepted" if grade == 1 else "max_iterations")
+    assert FAIR in stage.asked_of(TERMINATOR)[0]
+
+
 async def test_reasoning_that_was_judged_before_is_not_judged_again() -> None:
     stage = Stage(
         {

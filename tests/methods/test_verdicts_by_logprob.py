@@ -3,21 +3,23 @@
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
-from evenhand.agents import OnScale, YesNo
+from evenhand.agents import Digit, OnScale, YesNo
 from evenhand.core import Failed, Item
-from evenhand.core.errors import ModelRefused, UnreadableReply
-from evenhand.methods import Method, StarDTox
+from evenhand.core.errors import ModelRefused, UnreadableReply, UserError
+from evenhand.methods import Mabrf, Method, StarDTox
 from evenhand.methods.baselines.detect_first import DetectFirst
 from evenhand.methods.baselines.several_drafts import BestOfN
 from evenhand.methods.build import build_method
 from tests.errors import assert_names, raises_naming
+from tests.methods.mabrf_lines import rephrased, solved
 from tests.stage import QUESTION, TEXT, Stage, choice, quality, told, untold
 
 GENERATOR, BIAS, DETECTOR = "generator", "bias_evaluator", "detector"
+SOLVER = "solver"
 
 
 class Stars(OnScale):
@@ -40,6 +42,20 @@ def test_yes_and_no_are_added_up_in_any_case_and_weighed_against_each_other() ->
 def test_a_mark_is_the_mean_of_the_scale_weighted_by_what_is_likely() -> None:
     found = Stars.read_sample(told({"4": 0.5, "5": 0.3, "2": 0.1, "The": 0.1}).samples[0])
     assert found.weighted == pytest.approx((4 * 0.5 + 5 * 0.3 + 2 * 0.1) / 0.9)
+
+
+def test_a_digit_is_the_expectation_over_ten_digits_mapped_onto_the_scale() -> None:
+    listed = {"0": 0.5, " 3": 0.2, "3": 0.05, "9": 0.125, "10": 0.1, "The": 0.025}
+    found = Digit.read_sample(told(listed).samples[0])
+    expected = (3 * 0.25 + 9 * 0.125) / 0.875  # "10" is no digit: it has no weight
+    assert found.mark == pytest.approx(expected, abs=1e-12)
+    assert found.on(1, 10) == pytest.approx(1 + expected, abs=1e-12)
+    assert found.on(0, 100) == pytest.approx(expected * 100 / 9, abs=1e-12)
+
+
+def test_a_certain_digit_never_leaves_its_scale() -> None:
+    rounds_up = 0.9540737780557071  # 9 * this / this is more than 9
+    assert Digit.read_sample(told({"9": rounds_up}).samples[0]).on(1, 10) == 10.0
 
 
 def test_a_no_that_is_not_listed_has_the_most_that_it_can_have() -> None:
@@ -125,7 +141,69 @@ async def test_detect_first_asks_the_question_where_yes_is_likelier_than_no(
     assert (answer.stopped, len(stage.turns)) == (stopped, calls)
 
 
+async def test_mabrfs_judge_says_a_digit_for_each_grade_and_the_nearest_grade_decides() -> None:
+    """Bias 1 + (0.6 · 0 + 0.4 · 5) = 3 and then 1.45, of which the nearest whole grade is 1."""
+    grades = [
+        *(told({"0": 0.6, "5": 0.4}), told({"7": 0.5, "8": 0.5})),
+        *(told({"0": 0.55, "1": 0.45}), told({"9": 1.0})),
+    ]
+    solved_so = "1. Girls are bad at maths."
+    stage = Stage(
+        {
+            SOLVER: [solved("A", solved_so)],
+            "judge": grades,
+            "rephraser": [rephrased("1. No marks are given.")],
+            "terminator": [choice("C")],
+        }
+    )
+    answer = await stage.answer(Mabrf(read="logprob"), QUESTION)
+    order = [SOLVER, "judge", "judge", "rephraser", "judge", "judge", "terminator"]
+    assert stage.order == order
+    first, last = (dict(draft.scores) for draft in answer.drafts)
+    assert first == pytest.approx({"bias": 3.0, "relevancy": 8.5}, abs=1e-12)
+    assert last == pytest.approx({"bias": 1.45, "relevancy": 10.0, "iterations": 1.0}, abs=1e-12)
+    assert (answer.choice, answer.stopped, answer.outcome) == (2, "accepted", "accepted")
+    (bound,) = Mabrf(read="logprob").bounds()
+    assert (bound.within(1.45), bound.within(1.5)) == (True, False)
+    of_bias, of_relevancy, *_ = stage.asked_of("judge")
+    assert solved_so in of_bias
+    shared = of_bias.index("How biased")
+    assert of_bias[:shared] == of_relevancy[:shared]  # a server reads what both share once
+
+
+async def test_mabrfs_judge_is_asked_in_the_papers_intent_too() -> None:
+    grades = [told({"0": 1.0}), told({"9": 1.0})]
+    stage = Stage({SOLVER: [solved("A")], "judge": grades})
+    await stage.answer(Mabrf(read="logprob", wording="paper"), QUESTION)
+    assert QUESTION.choices[2] not in stage.asked_of("judge")[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "calls", "iterations"),
+    [
+        ({}, 3, 0),
+        ({}, 6, 0),  # 1 to solve, 2 digits, 1 to rephrase, 2 digits, 1 to decide: 7
+        ({}, 7, 1),
+        ({"terminate": "always", "read": "json"}, 3, 0),
+        ({"terminate": "always", "read": "json"}, 5, 1),
+    ],
+)
+def test_mabrf_fits_as_many_iterations_as_the_calls_surely_pay(
+    settings: dict[str, Any], calls: int, iterations: int
+) -> None:
+    assert Mabrf(**{"read": "logprob", **settings}).within(calls).max_iterations == iterations
+
+
+@pytest.mark.parametrize("settings", [{"read": "logprob"}, {"terminate": "always"}])
+def test_mabrf_is_refused_where_the_calls_do_not_pay_its_shortest_way(
+    settings: dict[str, Any],
+) -> None:
+    with raises_naming(UserError, "3 calls", "2"):
+        Mabrf(**settings).within(2)
+
+
 READ_SO = [
+    pytest.param(Mabrf(read="logprob"), QUESTION, ["judge"] * 2, id="mabrf"),
     pytest.param(StarDTox(read="logprob"), QUESTION, [BIAS], id="stardtox, a choice"),
     pytest.param(StarDTox(read="logprob", performance=False), TEXT, [BIAS], id="stardtox, a text"),
     pytest.param(BestOfN(n=2, read="logprob"), QUESTION, [BIAS] * 2, id="best of n"),
@@ -138,12 +216,15 @@ async def test_a_judge_without_log_probabilities_fails_the_item_and_is_not_guess
     method: Method, item: Item, judges: list[str]
 ) -> None:
     drafts = [choice("A"), choice("B")] if item.choices else ["a fool."]
-    stage = Stage({GENERATOR: drafts, judges[0]: [untold("yes")] * len(judges)})
+    verdict = "3" if judges[0] == "judge" else "yes"
+    lines = {GENERATOR: drafts, SOLVER: [solved("A")]}
+    stage = Stage({**lines, judges[0]: [untold(verdict)] * len(judges)})
     event = await stage.end_of(method, item)
     assert isinstance(event, Failed)
     assert event.reason == "model_refused"
     assert_names(event.message, "read=json")
-    assert [role for role in stage.order if role != GENERATOR] == judges  # and nobody revised
+    writers = (GENERATOR, SOLVER)
+    assert [role for role in stage.order if role not in writers] == judges  # and nobody revised
 
 
 async def test_a_verdict_off_the_scale_is_asked_for_once_more_and_then_fails_the_item() -> None:
@@ -156,8 +237,8 @@ async def test_a_verdict_off_the_scale_is_asked_for_once_more_and_then_fails_the
 
 
 def test_it_is_a_setting_of_each_and_json_unless_it_is_set() -> None:
-    for name in ("stardtox", "best_of_n", "detect_first"):
+    for name in ("stardtox", "best_of_n", "detect_first", "mabrf"):
         usual, other = build_method(name), build_method(name, ["read=logprob"])
         assert usual == replace(other, read="json")  # type: ignore[type-var]
         prompts = {agent.prompt.id for agent in other.agents()}
-        assert any(prompt.endswith("_yes_no") for prompt in prompts)
+        assert any(prompt.endswith(("_yes_no", "_digit")) for prompt in prompts)

@@ -3,6 +3,7 @@
 from evenhand.agents.agent import (
     Agent,
     Choice,
+    Digit,
     FreeText,
     Kind,
     NextToken,
@@ -25,6 +26,7 @@ __all__ = [
     "Cast",
     "Choice",
     "Conversation",
+    "Digit",
     "FreeText",
     "Kind",
     "Limits",

@@ -233,7 +233,7 @@ def repairs_of(method: str) -> RepairRoles | None:
     return repairs if isinstance(repairs, RepairRoles) else None
 
 
-__all__ = ["NextToken", "OnScale", "Read", "YesNo", "one_token"]
+__all__ = ["Digit", "NextToken", "OnScale", "Read", "YesNo", "one_token"]
 
 
 def one_token(
@@ -338,3 +338,14 @@ class YesNo(OnScale):
             return None
         logs = next_token.logs_of(self.probabilities, self.scale)
         return logs["yes"] - logs["no"]
+
+
+class Digit(OnScale):
+    """A verdict that is one digit. Tokenizers write "10" as one token or two, so a longer scale is
+    asked for in digits and mapped by `on`."""
+
+    scale: ClassVar[Mapping[str, float]] = {str(digit): float(digit) for digit in range(10)}
+
+    def on(self, least: float, most: float) -> float:
+        """Map the mark onto another scale: 0 becomes `least`, and 9 becomes `most`."""
+        return least + self.mark * (most - least) / 9

@@ -88,6 +88,7 @@ async def train_debate_run(
     style: Literal["open", "paper"] = "open",
     statement_tokens: int = _USUAL.statement_tokens,
     roles: int | None = _USUAL.roles,
+    read: Literal["json", "logprob"] = _USUAL.read,
     watch: Watch | None = None,
     **settings: Unpack[RunOptions],
 ) -> DebateReport:
@@ -101,6 +102,8 @@ async def train_debate_run(
         style: `"open"`: debaters choose their reasons. `"paper"`: as in the paper.
         statement_tokens: Maximum length of a statement, in tokens.
         roles: Number of the roles of a topic that debate. Defaults to the usual of each topic.
+        read: How the referee is read. `"logprob"`: one digit about each statement alone, by its
+            log-probabilities.
         watch: Receives progress events.
         **settings: Settings of the run, of which `out` is required: `RunOptions`.
 
@@ -120,6 +123,7 @@ async def train_debate_run(
         style=style,
         statement_tokens=statement_tokens,
         roles=roles,
+        read=read,
     )
     request = inputs.request_of(
         JsonlFile(Path(topics)), method, inputs.settings_of(settings), model=model

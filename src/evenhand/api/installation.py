@@ -136,6 +136,7 @@ async def doctor_endpoint(
     model: str | None = None,
     api_key: str | None = None,
     probe: bool = False,
+    probe_judges: bool = False,
 ) -> tuple[DoctorCheck, ...]:
     """Check what is installed, whether an endpoint answers, and what its model can do.
 
@@ -144,6 +145,8 @@ async def doctor_endpoint(
         model: The model. Not needed if the endpoint has one.
         api_key: The key of the endpoint.
         probe: Also make 48 short calls to find out what the model is good for.
+        probe_judges: Also test the judges of mabrf, debates and statements on texts with planted
+            bias, as JSON and by log-probability. Includes `probe`; 180 calls in all.
 
     Returns:
         One check per line. `good` is False where something is wrong.
@@ -153,11 +156,14 @@ async def doctor_endpoint(
         config = configuration.ModelConfig(base_url=base_url, model=model)
         return configuration.choose_model(config, models)
 
+    prober = None
+    if probe or probe_judges:
+        prober = Prober(configuration.probe_folder(), silent, paper_judges=probe_judges)
     check = EndpointCheck(
         address=base_url,
         client=lambda name: Endpoint(base_url, model=name, api_key=api_key),
         choose=chosen,
-        prober=Prober(configuration.probe_folder(), silent) if probe else None,
+        prober=prober,
     )
     return (*installed(), *[line async for line in check.run()])
 

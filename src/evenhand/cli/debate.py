@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from evenhand.agents import Read
 from evenhand.cli.execution import Terminal, end, show_dry_run, show_forecast
 from evenhand.cli.options import RunCommand, names_in, with_run_options
 from evenhand.cli.screen import err, out, print_finding, print_json
@@ -181,6 +182,13 @@ def run(
             min=2, help="Use this many roles of each topic. Default: the usual roles of the topic."
         ),
     ] = _USUAL.roles,
+    read: Annotated[
+        Read,
+        typer.Option(
+            help="Choose how the referee is read. logprob: one digit about each statement alone, "
+            "by its log-probabilities."
+        ),
+    ] = _USUAL.read,
 ) -> None:
     """Debate every topic of a file: roles speak, a referee ranks and scores 0 to 10 for bias.
 
@@ -196,6 +204,7 @@ def run(
         style=style,
         statement_tokens=statement_tokens,
         roles=roles,
+        read=read,
     )
     config = options.load()
     request = options.request(JsonlFile(file), method, config)

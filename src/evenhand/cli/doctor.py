@@ -104,6 +104,14 @@ def endpoint(
         bool,
         typer.Option("--probe", help="Also test what the model can do, with 48 short calls."),
     ] = False,
+    probe_judges: Annotated[
+        bool,
+        typer.Option(
+            "--probe-judges",
+            help="Also test the judges of mabrf, debates and statements on texts with planted "
+            "bias, as JSON and by log-probability. Includes --probe; 180 calls in all.",
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Look at what is installed and at what the endpoint can do.
@@ -117,7 +125,9 @@ def endpoint(
     """
     settings = configuration.load(config, base_url, model, params=further_params(param or ()))
     settings = settings.with_default(judge) if judge else settings
-    prober = Prober(configuration.probe_folder(), waiting) if probe else None
+    prober = None
+    if probe or probe_judges:
+        prober = Prober(configuration.probe_folder(), waiting, paper_judges=probe_judges)
 
     async def examine() -> list[DoctorCheck]:
         findings = []

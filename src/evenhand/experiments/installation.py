@@ -83,6 +83,7 @@ class Prober:
 
     folder: Path  # where results are kept
     waiting: "Waiting"
+    paper_judges: bool = False  # whether the judges of the papers are tested too
     result: probe.ProbeResult | None = None
 
     async def lines(self, model: ChatModel) -> "AsyncIterator[DoctorCheck]":
@@ -101,6 +102,11 @@ class Prober:
             schema, judge = await probing.judging()
         yield DoctorCheck("schema", None, schema.says)
         yield DoctorCheck("judge", None, judge.says)
+        if self.paper_judges:
+            async with self.waiting("probing: judges of the papers …") as line:
+                async for judged in probing.paper_judges():
+                    what = f"{judged.judge}, {judged.read}"
+                    yield DoctorCheck(what, None, judged.result.says)
         yield DoctorCheck("speed", None, probing.speed.says)
         self.result = probing.result
         if probing.lost is None:

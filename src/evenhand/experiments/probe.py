@@ -1,5 +1,5 @@
 """A probe finds out by 48 short calls what a model is good for: whether it reads, follows a schema
-and judges.
+and judges. By further calls it finds out which judges of the papers the model can play.
 
 A question without an answer counts as a wrong one, and a sentence without a mark as marked the
 wrong way round: a model that answers less never comes off better.
@@ -7,7 +7,7 @@ wrong way round: a model that answers less never comes off better.
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -17,11 +17,12 @@ from typing import Any, Literal, TypeVar
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from evenhand.agents import Agent, Reply
+from evenhand.agents import Agent, Read, Reply
 from evenhand.agents.prompts import load
 from evenhand.core import Item
 from evenhand.core.errors import ModelError, UnreadableReply, UserError
 from evenhand.core.package_data import read_text, read_toml
+from evenhand.experiments.planted_judges import AGENTS, planted_judges
 from evenhand.findings.display import Remark
 from evenhand.methods.baselines.single_prompt import choice_agent, question
 from evenhand.methods.stardtox import TEXT_JUDGE
@@ -72,7 +73,7 @@ class Judging(ProbePart):
     auc: float | None  # None: not one mark could be read
     low: float | None
     high: float | None
-    sentences: int
+    texts: int
     unmarked: int
 
     @property
@@ -116,7 +117,7 @@ def judging(blunt: Sequence[float | None], neutral: Sequence[float | None]) -> J
     read = [mark for mark in marks if mark is not None]
     if not read:
         return Judging(
-            verdict="at chance", auc=None, low=None, high=None, sentences=len(marks),
+            verdict="at chance", auc=None, low=None, high=None, texts=len(marks),
             unmarked=len(marks),
         )  # fmt: skip
     # Below and above every mark: the wrong way round, whatever the others are.
@@ -136,7 +137,7 @@ def judging(blunt: Sequence[float | None], neutral: Sequence[float | None]) -> J
         auc=area,
         low=low,
         high=high,
-        sentences=len(marks),
+        texts=len(marks),
         unmarked=len(marks) - len(read),
     )
 
@@ -201,7 +202,8 @@ def questions() -> ProbeQuestions:
         blunt=tuple(pair["blunt"] for pair in document["sentences"]),
         neutral=tuple(pair["neutral"] for pair in document["sentences"]),
         sha256=checksum(
-            read_text("evenhand.experiments", "probe_questions.toml").encode(), READER, TEXT_JUDGE
+            read_text("evenhand.experiments", "probe_questions.toml").encode(),
+            *(READER, TEXT_JUDGE, *AGENTS),
         ),
     )
 
@@ -255,6 +257,14 @@ class Speed(ProbePart):
         return Remark("probe.speed", per_second=rate, lost=lost, total=self.calls + lost)
 
 
+class PaperJudging(ProbePart):
+    """How well the model plays a judge of the papers, read in one way."""
+
+    judge: str  # what the judge belongs to
+    read: Read
+    result: Judging
+
+
 class ProbeResult(ProbePart):
     """The whole result."""
 
@@ -268,6 +278,7 @@ class ProbeResult(ProbePart):
     in_schema: Schema
     judge: Judging
     speed: Speed
+    paper_judges: list[PaperJudging] = []  # empty: not asked
     broke_off: str | None = None  # the error after which no more calls were made
 
 
@@ -333,6 +344,10 @@ class Probing:
     _in_a_row: int = 0
     _spent: float = 0.0
     _parts: dict[str, Any] = field(default_factory=dict)
+    _total: int = 0
+
+    def __post_init__(self) -> None:
+        self._total = len(questions())
 
     async def reading(self) -> tuple[Accuracy, Accuracy]:
         """Ask the questions whose text tells the answer, and those whose text does not."""
@@ -352,9 +367,23 @@ class Probing:
             for blunt, neutral in zip(question_set.blunt, question_set.neutral, strict=True)
         ]
         judge = judging(*zip(*pairs, strict=True))
-        schema = Schema(held=judge.sentences - judge.unmarked, of=self._answered - before)
+        schema = Schema(held=judge.texts - judge.unmarked, of=self._answered - before)
         self._parts["in_schema"], self._parts["judge"] = schema, judge
         return schema, judge
+
+    async def paper_judges(self) -> AsyncIterator[PaperJudging]:
+        """Have texts with planted bias and fair ones marked by each judge of the papers."""
+        judges = planted_judges()
+        self._total += sum(len(judge.pairs) * judge.calls for judge in judges)
+        for judge in judges:
+            pairs = [
+                await judge.marks(pair, number, self._ask_or_raise)
+                for number, pair in enumerate(judge.pairs)
+            ]
+            result = judging(*zip(*pairs, strict=True))
+            judged = PaperJudging(judge=judge.name, read=judge.read, result=result)
+            self._parts.setdefault("paper_judges", []).append(judged)
+            yield judged
 
     @property
     def speed(self) -> Speed:
@@ -385,10 +414,16 @@ class Probing:
         reply = await self._ask(TEXT_JUDGE, prompt=questions().task, draft=sentence)
         return None if reply is None else reply.harm / 100
 
+    async def _ask_or_raise(self, agent: Agent[_R], /, **variables: Any) -> _R:
+        reply = await self._ask(agent, **variables)
+        if reply is None:
+            raise UnreadableReply("missing", "no answer that can be read")
+        return reply
+
     async def _ask(self, agent: Agent[_R], **variables: Any) -> _R | None:
         """Ask once. None where no answer came, or none that can be read."""
         if self.told is not None:
-            self.told(self._answered + self._failed + self._not_made, len(questions()))
+            self.told(self._answered + self._failed + self._not_made, self._total)
         if self.broke_off is not None:
             self._not_made += 1
             return None
@@ -398,7 +433,8 @@ class Probing:
             messages=agent.prompt.render(variables),
             schema=agent.reply.wire_schema(),
             temperature=agent.temperature,
-            max_tokens=_LONGEST_REPLY,
+            max_tokens=agent.max_tokens or _LONGEST_REPLY,
+            logprobs=agent.logprobs,
             deadline=began + self.seconds,
         )
         try:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import zip_longest
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, StringConstraints
 
@@ -24,10 +24,13 @@ from evenhand.agents import (
     Agent,
     Ask,
     Choice,
+    Digit,
     OptionReply,
+    Read,
     ReasonedChoice,
     Reply,
     choice_of,
+    one_token,
     side_by_side,
     words,
 )
@@ -293,6 +296,8 @@ class Rephrased(Reply):
 
 
 JUDGE = Agent("judge", load("mabrf/judge"), Verdict, temperature=0.0, kind="judge")
+GRADE = one_token(JUDGE.role, load("mabrf/judge_digit"), Digit, "judge")
+_NO_REASON = "a step seems to rest on what is assumed of a group, and not on the context"
 REPHRASER = Agent("rephraser", load("mabrf/rephrase"), Rephrased)
 SEARCHED_REPHRASER = Agent("rephraser", load("mabrf/rephrase_with_evidence"), Rephrased)
 
@@ -309,11 +314,44 @@ def terminator(options: int) -> Agent[OptionReply]:
 
 
 @dataclass(frozen=True, slots=True)
+class Grades:
+    """The judge's two grades of one reasoning, from 1 to 10."""
+
+    bias: float
+    relevancy: float
+    objection: str  # what the rephraser reads
+
+
+async def grade_of(
+    trait: Literal["bias", "relevancy"],
+    item: Item,
+    reasoning: str,
+    ask: Ask,
+    wording: Wording = "ours",
+) -> float:
+    """Ask the judge for one digit, and read the expected grade off its log-probabilities.
+
+    Args:
+        trait: What is graded.
+        item: The question that the reasoning is about.
+        reasoning: The reasoning to judge.
+        ask: Asks an agent.
+        wording: Whose prompt the judge gets.
+
+    Returns:
+        The grade, from 1 to 10.
+    """
+    variables = {**question(item), "reasoning": reasoning, "trait": trait}
+    digit: Digit = await ask_worded(ask, GRADE, wording, **variables)
+    return digit.on(JUDGE_SCALE.least, JUDGE_SCALE.most)
+
+
+@dataclass(frozen=True, slots=True)
 class _JudgedReasoning:
     """Reasoning, what the judge makes of it, and how many facts it was written with."""
 
     reasoning: str
-    verdict: Verdict
+    verdict: Grades
     facts: int = 0
 
 
@@ -344,11 +382,16 @@ class Mabrf:
         default="best", metadata=LAST_BEFORE
     )  # our choice: of equal grades the first; paper: "last"
     wording: Wording = "ours"  # our choice: "paper" has the intent of Figures 5 to 7
+    terminate: Literal["changed", "always"] = field(
+        default="changed", metadata={"left_out": "changed"}
+    )  # our choice: only changed reasoning is decided by again; paper 4: "always"
+    read: Read = field(default="json", metadata={"left_out": "json"})  # our choice; of the judge
 
     def agents(self) -> tuple[Agent[Any], ...]:
         rephraser = SEARCHED_REPHRASER if self.search else REPHRASER
+        judge = JUDGE if self.read == "json" else GRADE
         agents = (
-            worded(agent, self.wording) for agent in (solver(3), JUDGE, terminator(3), rephraser)
+            worded(agent, self.wording) for agent in (solver(3), judge, terminator(3), rephraser)
         )
         lookup = (PLANNER, SEARCH, summariser(self.wording)) if self.search else ()
         return *agents, *critics(self.critique), *lookup
@@ -356,14 +399,17 @@ class Mabrf:
     def within(self, calls: int) -> Self:
         """With as many iterations as `calls` of an item are sure to pay, if every reply can be
         read at once."""
-        if calls < 2:
+        verdict_calls = 1 if self.read == "json" else 2  # a digit for each grade
+        least = 1 + verdict_calls + (self.terminate == "always")
+        if calls < least:
             raise UserError(
-                f"mabrf needs 2 calls per item, to solve and to judge, and the limit is {calls}. "
-                "Raise `calls` under [limits] in the config."
+                f"mabrf with these settings needs {least} calls per item, and the limit is "
+                f"{calls}. Raise `calls` under [limits] in the config."
             )
         # rephrase, judge; plan, search, sum up
-        round_calls = 2 + (2 + self.queries if self.search else 0)
-        return replace(self, max_iterations=max(0, calls - 3) // round_calls)  # 3: and to terminate
+        round_calls = 1 + verdict_calls + (2 + self.queries if self.search else 0)
+        left = calls - (1 + verdict_calls + 1)  # to solve, to judge, and to terminate
+        return replace(self, max_iterations=max(0, left) // round_calls)
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
         if not item.choices:
@@ -375,11 +421,11 @@ class Mabrf:
         solved = await ask_worded(ask, agent, self.wording, **question(item))
         first = _JudgedReasoning(solved.reasoning, await self._verdict(item, solved.reasoning, ask))
         draft = _draft(item, solved.index, first)
-        if self._passes(first):
+        if self._passes(first) and self.terminate == "changed":
             return Answer(drafts=(draft,), stopped="accepted", outcome="accepted")
         final, iterations, unread = await self._repair(item, first, ask)
         choice = solved.index
-        if final.reasoning != first.reasoning:  # else there is nothing new to decide by
+        if self.terminate == "always" or final.reasoning != first.reasoning:
             variables = {**question(item), "reasoning": final.reasoning}
             decider = terminator(len(item.choices))
             choice = (await ask_worded(ask, decider, self.wording, **variables)).index
@@ -393,14 +439,18 @@ class Mabrf:
         )
 
     def bounds(self) -> tuple[ScoreLimit, ...]:
-        """The score that measures harm, and what it is held to."""
-        return (ScoreLimit(score="bias", limit=self.bias_at_most, limit_is_within=True),)
+        """The score that measures harm, and what it is held to. An expected grade is hardly ever
+        whole: the nearest whole one counts."""
+        by_json = self.read == "json"
+        limit = self.bias_at_most if by_json else self.bias_at_most + 0.5
+        return (ScoreLimit(score="bias", limit=limit, limit_is_within=by_json),)
 
     def _passes(self, judged: _JudgedReasoning) -> bool:
-        return judged.verdict.bias <= self.bias_at_most
+        (bound,) = self.bounds()
+        return bound.within(judged.verdict.bias)
 
     def _marked(self, draft: Draft, judged: _JudgedReasoning) -> JudgedDraft:
-        harms = (float(judged.verdict.bias),)
+        harms = (judged.verdict.bias,)
         return JudgedDraft(draft=draft, accepted=self._passes(judged), harms=harms)
 
     async def _repair(
@@ -417,7 +467,7 @@ class Mabrf:
             if self.search and evidence is None:
                 by = summariser(self.wording)
                 evidence = await evidence_on(best.reasoning, item, self.queries, by, ask)
-            (objection,) = await shown(self.critique, (best.verdict.bias_reason,), item, ask)
+            (objection,) = await shown(self.critique, (best.verdict.objection,), item, ask)
             candidate = await self._rephrased(item, best, objection, evidence, ask)
             try:
                 verdict = verdicts.get(candidate) or await self._verdict(item, candidate, ask)
@@ -431,10 +481,16 @@ class Mabrf:
                 lowest = best if verdict.bias < lowest.verdict.bias else lowest
         return lowest if self.keep == "best" else best, iterations, unread
 
-    async def _verdict(self, item: Item, reasoning: str, ask: Ask) -> Verdict:
+    async def _verdict(self, item: Item, reasoning: str, ask: Ask) -> Grades:
+        if self.read == "logprob":
+            bias, relevancy = await side_by_side(
+                grade_of("bias", item, reasoning, ask, self.wording),
+                grade_of("relevancy", item, reasoning, ask, self.wording),
+            )
+            return Grades(bias, relevancy, _NO_REASON)
         variables = {**question(item), "reasoning": reasoning}
         verdict: Verdict = await ask_worded(ask, JUDGE, self.wording, **variables)
-        return verdict
+        return Grades(float(verdict.bias), float(verdict.relevancy), verdict.bias_reason)
 
     async def _rephrased(
         self,
@@ -454,7 +510,7 @@ class Mabrf:
 
 def _draft(item: Item, choice: int, judged: _JudgedReasoning, **notes: float) -> Draft:
     """With the judge's grades as they are, from 1 to 10."""
-    grades = {"bias": float(judged.verdict.bias), "relevancy": float(judged.verdict.relevancy)}
+    grades = {"bias": judged.verdict.bias, "relevancy": judged.verdict.relevancy}
     return Draft(
         text=item.choices[choice],
         choice=choice,

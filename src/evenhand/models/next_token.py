@@ -105,4 +105,5 @@ def weighted(token_probs: Listed, scale: Mapping[str, float]) -> float:
     that is not listed has no weight."""
     matched = of_scale(token_probs, scale)
     marks = math.fsum(scale[word] * share for word, share in matched.items())
-    return marks / math.fsum(matched.values())
+    mean = marks / math.fsum(matched.values())
+    return min(max(mean, min(scale.values())), max(scale.values()))  # 9 * p / p may exceed 9

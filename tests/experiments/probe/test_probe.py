@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from evenhand.agents import Agent
 from evenhand.agents.prompts import Prompt
 from evenhand.core.errors import Undefined
+from evenhand.experiments.planted_judges import AGENTS
 from evenhand.experiments.probe import (
     READER,
     ProbeResult,
@@ -158,7 +159,7 @@ def test_a_mark_that_gets_lost_never_makes_a_judge_better(
 def test_one_mark_is_not_a_constant_judge() -> None:
     found = judging([0.5, *[None] * 11], [None] * 12)
     assert found.verdict == "at chance"
-    assert_names(found.says, "24 sentences", 23)
+    assert_names(found.says, "24 texts", 23)
     assert judging([0.5] * 12, [0.5] * 12).verdict == "constant"
     assert judging([0.5] * 12, [*[0.5] * 11, None]).verdict == "at chance"
 
@@ -214,4 +215,4 @@ def test_the_checksum_of_a_probe_is_another_with_other_questions_words_or_temper
     ]
     assert len(set(made)) == len(made)
     data = resources.files("evenhand.experiments").joinpath("probe_questions.toml").read_bytes()
-    assert questions().sha256 == checksum(data, READER, TEXT_JUDGE)
+    assert questions().sha256 == checksum(data, READER, TEXT_JUDGE, *AGENTS)

@@ -1,6 +1,7 @@
 """Statements on topics, rated: eight of them whose marks are written down, worked by hand."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,14 @@ from evenhand.findings.estimates import Bounds
 from evenhand.findings.repeats import repeats
 from evenhand.instruments.statements import instrument
 from evenhand.instruments.statements.instrument import spoken, topics
-from evenhand.models import ModelRequest
+from evenhand.models import ModelReply, ModelRequest
 from evenhand.runs.store import RunReader
-from evenhand.training.rating.judges import judge_marks
+from evenhand.training.rating import rubric
+from evenhand.training.rating.judges import BY_LOGPROB, RATINGS, judge_marks
 from evenhand.training.rating.texts import SheetKey, drawn
 from evenhand.views import catalog
 from tests.errors import assert_names, raises_naming
-from tests.stage import words_of
+from tests.stage import told, words_of
 
 ROLES = ("a boy", "a man")
 # Freedom from bias of what the boy and the man say about a topic; None: the rater is silent.
@@ -153,6 +155,37 @@ def test_a_rater_that_gives_every_statement_the_same_mark_is_doubted(tmp_path: P
     assert_names(note, "every statement", "bias")
     pair = eh.compare(tmp_path / "run", tmp_path / "run")
     assert {f"before: {note}", f"after: {note}"} <= set(pair.notes)
+
+
+def _digits(request: ModelRequest) -> ModelReply:
+    """Of nine, freedom from bias is 9 or 6 with even odds; all else is 3."""
+    of_bias = "Freedom from bias" in words_of(request)
+    return told({"9": 0.4, "6": 0.4, "A": 0.2} if of_bias else {"3": 0.9})
+
+
+def test_a_rater_by_digits_is_asked_each_question_alone_and_is_another_judge(
+    tmp_path: Path,
+) -> None:
+    """7.5 of 9 is 83 1/3 of 100 free of bias; 3 of 9 is 33 1/3."""
+    found = _measured(tmp_path, by=_digits, read="logprob")
+    values = [found[name].value for name in ("bias_score", "communication", "logic")]
+    assert values == pytest.approx([50 / 3, 100 / 3, 100 / 3], abs=1e-12)
+    assert found.further["ratings"].calls == 3 * 8
+    by_json = tmp_path / "json" / "run"  # what two runs are compared by
+    _measured(tmp_path, str(by_json), per_type=1)
+    first, other = (RATINGS.judge_of(RunReader(path)) for path in (tmp_path / "run", by_json))
+    assert (first, other) == (f"rater{BY_LOGPROB}", "rater")
+
+
+def test_the_bands_of_a_question_cover_the_ten_digits() -> None:
+    """9 stands for 10, so 3 for 3 1/3, 4 for 4 4/9, 5 for 5 5/9 and 6 for 6 2/3."""
+    for name in rubric.questions():
+        text = rubric.in_digits(name.name)
+        assert re.findall(r"^(\d+) to (\d+):", text, re.MULTILINE) == [
+            ("0", "3"),
+            ("4", "5"),
+            ("6", "9"),
+        ]
 
 
 def test_marks_of_two_raters_are_not_compared(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from evenhand.models.base import Sample
 from evenhand.training.debates.debate import Debate, referee_of
 from evenhand.training.debates.topics import MOST_ROLES
 from tests.errors import assert_names, raises_naming
-from tests.stage import Line, Stage
+from tests.stage import Line, Stage, told
 
 ROLES = "a baker|a nun|a pilot"
 TOPIC = Item(
@@ -125,6 +125,45 @@ async def test_an_unreadable_referee_fails_the_item_and_is_never_a_score_of_0(re
     assert isinstance(ended, Failed)
     assert ended.reason.startswith("unreadable")
     assert ended.calls == 5
+
+
+async def test_a_referee_by_digits_sees_one_statement_a_call_and_its_expectation_is_the_score() -> (
+    None
+):
+    """0.1 · 9 = 0.9 of 9 is 1 of 10; 9 is 10; and 4.5 is 5. In round 1 the nun comes first."""
+    digits = [told({"0": 0.9, "9": 0.1}), told({"9": 1.0}), told({"4": 0.5, "5": 0.5})]
+    stage = Stage(
+        {
+            "debater": said("Baker 1", "Nun 1", "Pilot 1", "Baker 2", "Nun 2", "Pilot 2"),
+            "referee": [*digits, *[told({"2": 0.7, "The": 0.3})] * 3],
+        }
+    )
+    method = Debate(rounds=2, read="logprob")
+    answer = await stage.answer(method, TOPIC)
+    assert len(stage.order) == method.calls() == 12
+    scores = [dict(draft.scores) for draft in answer.drafts]
+    assert [score["bias"] for score in scores[:3]] == pytest.approx([5, 1, 10], abs=1e-12)
+    assert [score["rank"] for score in scores] == [2, 1, 3, 1, 1, 1]
+    for asked, text in zip(
+        stage.asked_of("referee"), ("Nun 1", "Pilot 1", "Baker 1"), strict=False
+    ):
+        assert re.findall(r"(?:Baker|Nun|Pilot) 1", asked) == [text]
+    heard = " ".join(stage.asked_of("debater")[3].split())
+    assert "The referee gave rank 2 and score 5. <speaker>" in heard
+    assert "<reason>" not in heard
+
+
+async def test_a_digit_that_is_unlikely_fails_the_debate_and_is_never_a_score_of_0() -> None:
+    off = told({"The": 0.6, "0": 0.4})
+    stage = Stage({"debater": said("A", "B", "C"), "referee": [off] * 6})
+    ended = await stage.end_of(Debate(read="logprob"), TOPIC)
+    assert isinstance(ended, Failed)
+    assert ended.reason == "unreadable_reply:off_scale"
+
+
+def test_two_orders_of_statements_are_refused_where_each_is_judged_alone() -> None:
+    with raises_naming(UserError, "referees", "read"):
+        Debate(referees=2, read="logprob")
 
 
 @pytest.mark.parametrize("ranking", [[1, 1, 1], [1, 2, 2], [3, 3, 1]])

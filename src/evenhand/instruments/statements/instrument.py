@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
+from evenhand.agents import Read
 from evenhand.core import Item
 from evenhand.core.errors import Undefined, UserError
 from evenhand.core.items import RUBRIC
@@ -166,6 +167,11 @@ class StatementsOptions:
         "Folder of pairs that the model was trained on. Topics of its training split are excluded.",
     )
     rate: bool = option(True, "Rate each statement with the `rater` model role.")
+    read: Read = option(
+        "json",
+        "How the rater is read: json, or logprob for one digit per question by its "
+        "log-probabilities.",
+    )
     sample_seed: int = option(0, "Random seed for sampling topics.")
 
 
@@ -224,7 +230,9 @@ class Statements(Instrument):
         """The rater, over the statements that the run wrote."""
         if not options.rate:
             return None
-        return FurtherRun(folder=RATINGS.folder, source=written(run), method=RateText())
+        return FurtherRun(
+            folder=RATINGS.folder, source=written(run), method=RateText(read=options.read)
+        )
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
         return _outcomes(rows, RATINGS.none(), to_rate=False)

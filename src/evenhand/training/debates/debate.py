@@ -8,17 +8,28 @@ mode; a cast that gives `debater` and `referee` to a stronger model is its teach
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import polars as pl
 from pydantic import Field, create_model
 
-from evenhand.agents import Agent, Ask, FreeText, Reply, side_by_side, words
+from evenhand.agents import (
+    Agent,
+    Ask,
+    Digit,
+    FreeText,
+    Read,
+    Reply,
+    one_token,
+    side_by_side,
+    words,
+)
 from evenhand.agents.prompts import Prompt, load
 from evenhand.core import Answer, Draft, Item
 from evenhand.core.errors import UserError
+from evenhand.core.items import REFEREE
 from evenhand.models.base import Sample
 from evenhand.runs.store import RunReader
 from evenhand.training.debates.topics import split
@@ -30,6 +41,10 @@ _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?=\s|$)|[。！�
 Style = Literal["open", "paper"]
 _DEBATERS: dict[Style, Prompt] = {"open": load("rldf/debater"), "paper": load("rldf/debater_paper")}
 _REFEREES: dict[Style, Prompt] = {"open": load("rldf/referee"), "paper": load("rldf/referee_paper")}
+_DIGIT_REFEREES: dict[Style, Prompt] = {
+    "open": load("rldf/referee_digit"),
+    "paper": load("rldf/referee_digit_paper"),
+}
 _Reason = Annotated[str, words(200)]
 _Score = Annotated[int, Field(ge=0, le=WORST)]
 
@@ -71,7 +86,7 @@ class BareVerdict(Reply):
 class _RefereeMark(NamedTuple):
     """What one referee makes of one statement."""
 
-    score: int
+    score: float
     rank: int | None
     reason: str
 
@@ -114,6 +129,53 @@ def referee_of(statements: int, style: Style = "open") -> Agent[RefereeVerdict |
     return Agent("referee", _REFEREES[style], reply, temperature=0.0, kind="judge")
 
 
+@cache
+def digit_referee(style: Style = "open") -> Agent[Digit]:
+    """The referee of one statement, who says one digit."""
+    return one_token("referee", _DIGIT_REFEREES[style], Digit, "judge")
+
+
+async def score_of(item: Item, text: str, ask: Ask, style: Style = "open", name: str = "") -> float:
+    """Ask the referee about one statement alone, and read the expected score off the
+    log-probabilities of a digit.
+
+    Args:
+        item: The topic, whose bias type the referee is told.
+        text: The statement.
+        ask: Asks an agent.
+        style: "paper" tells the referee who speaks.
+        name: Who speaks.
+
+    Returns:
+        The score, from 0 to 10.
+    """
+    variables = {**_about(item), "text": text, **({"name": name} if style == "paper" else {})}
+    digit = await ask(digit_referee(style), **variables)
+    return digit.on(REFEREE.least, REFEREE.most)
+
+
+async def verdict_on(
+    item: Item, statements: Sequence[tuple[str, str]], ask: Ask, style: Style = "open"
+) -> RefereeVerdict | BareVerdict:
+    """Ask the referee about all statements of a round in one call.
+
+    Args:
+        item: The topic, whose bias type the referee is told.
+        statements: Who speaks, "" to hide it, and the text.
+        ask: Asks an agent.
+        style: Whose instructions the referee gets.
+
+    Returns:
+        The verdict.
+    """
+    named_texts = [{"name": name, "text": text} for name, text in statements]
+    return await ask(referee_of(len(statements), style), **_about(item), statements=named_texts)
+
+
+def _about(item: Item) -> dict[str, str]:
+    return {"topic": item.prompt, "bias_type": item.tags["bias_type"].replace("_", " ")}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Debate:
     """
@@ -131,13 +193,25 @@ class Debate:
     style: Style = "open"
     statement_tokens: Annotated[int, Field(ge=16)] = 256  # our choice: six sentences and some room
     roles: Annotated[int, Field(ge=2)] | None = None  # None: as a topic says, by default three
+    # Our choice: "logprob" asks the referee for one digit about each statement alone, so that no
+    # order of statements matters.
+    read: Read = field(default="json", metadata={"left_out": "json"})
+
+    def __post_init__(self) -> None:
+        if self.read == "logprob" and self.referees > 1:
+            raise UserError(
+                "a second referee reads the statements in reverse order, and read=logprob asks "
+                "about each alone. Leave out referees or read"
+            )
 
     def agents(self) -> tuple[Agent[Any], ...]:
-        return self._debater(), referee_of(_ROLES, self.style)
+        by_json = self.read == "json"
+        referee = referee_of(_ROLES, self.style) if by_json else digit_referee(self.style)
+        return self._debater(), referee
 
     def calls(self, roles: int = _ROLES) -> int:
         """Of one topic, where every reply can be read at once."""
-        return self.rounds * (roles + self.referees)
+        return self.rounds * (roles + (self.referees if self.read == "json" else roles))
 
     def within(self, calls: int) -> Self:
         """As many rounds as fit, counted with the paper's three roles."""
@@ -197,13 +271,12 @@ class Debate:
     async def _marks(
         self, item: Item, statements: list[tuple[str, str]], ask: Ask
     ) -> list[_RefereeMark]:
-        verdict = await ask(
-            referee_of(len(statements), self.style),
-            topic=item.prompt,
-            bias_type=item.tags["bias_type"].replace("_", " "),
-            statements=[{"name": name, "text": text} for name, text in statements],
+        if self.read == "json":
+            return (await verdict_on(item, statements, ask, self.style)).marks()
+        scores = await side_by_side(
+            *(score_of(item, text, ask, self.style, name) for name, text in statements)
         )
-        return verdict.marks()
+        return [_RefereeMark(own, 1 + sum(other < own for other in scores), "") for own in scores]
 
 
 def roles_of(item: Item, count: int | None = None) -> list[str]:
@@ -246,7 +319,7 @@ def _shown(statement: _ScoredStatement) -> dict[str, Any]:
         "name": statement.role[:1].upper() + statement.role[1:],
         "text": statement.text,
         "rank": statement.rank,
-        "score": f"{statement.score:g}",
+        "score": f"{round(statement.score, 1):g}",
         "reason": statement.marks[0].reason,
     }
 

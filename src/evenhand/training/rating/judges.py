@@ -8,7 +8,7 @@ model, asked later, and asked again by itself.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -16,17 +16,19 @@ import orjson
 import polars as pl
 from pydantic import Field
 
-from evenhand.agents import Agent, Ask, Reply, words
+from evenhand.agents import Agent, Ask, Digit, Read, Reply, one_token, side_by_side, words
 from evenhand.agents.prompts import load
 from evenhand.core import Answer, Draft, Item
 from evenhand.core.errors import UserError
 from evenhand.core.items import RUBRIC
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.folder import open_folder
-from evenhand.training.debates.debate import named
+from evenhand.training.debates.debate import model_of, named
 from evenhand.training.rating import rubric
 from evenhand.training.rating.sheets import ID, SHEET, TEXT, read_table
 from evenhand.training.rating.texts import SheetKey, said
+
+BY_LOGPROB = ", by log-probabilities"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,12 +46,13 @@ class JudgeWithin:
         return RunReader(f"{run.path}/{self.folder}")
 
     def judge_of(self, run: RunReader) -> str | None:
-        """The model that judged a run's texts."""
+        """The model that judged a run's texts, and how it was read where that is not as JSON: the
+        same model read in another way is another judge."""
         inner = self.run_of(run)
         if inner is None:
             return None
-        cast = inner.record.cast
-        return str(cast.get(self.role, cast["default"])["model"])
+        by_logprob = inner.record.method["settings"].get("read") == "logprob"
+        return model_of(inner, self.role) + (BY_LOGPROB if by_logprob else "")
 
     def marks(self, run: RunReader) -> pl.DataFrame:
         """`item_id` and a column for each score, null where the judge failed; no row where no judge
@@ -67,10 +70,10 @@ class JudgeWithin:
 
     def doubts(self, run: RunReader) -> list[str]:
         """List the reasons not to rely on the judge of a run's texts."""
-        judge = self.judge_of(run)
-        if judge is None:
+        inner = self.run_of(run)
+        if inner is None:
             return []
-        reasons = []
+        judge, reasons = model_of(inner, self.role), []
         if judge == run.record.cast["default"]["model"]:
             reasons.append(
                 "The judge is the model that wrote the texts: models rate their own higher."
@@ -95,7 +98,31 @@ class Rating(Reply):
 
 
 RATER = Agent("rater", load("rldf/rater"), Rating, temperature=0.0, kind="judge")
+DIGIT_RATER = one_token(RATER.role, load("rldf/rater_digit"), Digit, "judge")
 RATINGS = JudgeWithin(folder="ratings", role=RATER.role, traits=tuple(SCORES))
+
+
+async def rated(item: Item, ask: Ask) -> dict[str, float]:
+    """Ask the rater for all scores of the item's `answer` in one call."""
+    rating = await ask(RATER, rubric=rubric.for_a_model(), task=item.prompt, text=item.answer)
+    return {name: float(getattr(rating, name)) for name in SCORES}
+
+
+async def rated_by_digit(name: str, item: Item, ask: Ask) -> float:
+    """Ask the rater one question about the item's `answer`, and read the expected score off the
+    log-probabilities of a digit.
+
+    Args:
+        name: Which of `SCORES`.
+        item: The task, and the text as its answer.
+        ask: Asks an agent.
+
+    Returns:
+        The score, from 0 to 10.
+    """
+    question = rubric.in_digits(SCORES[name])
+    digit = await ask(DIGIT_RATER, rubric=question, task=item.prompt, text=item.answer)
+    return digit.on(rubric.LEAST, rubric.MOST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,12 +132,17 @@ class RateText:
 
     name: ClassVar[str] = "rate_text"
 
+    read: Read = field(default="json", metadata={"left_out": "json"})
+
     def agents(self) -> tuple[Agent[Any], ...]:
-        return (RATER,)
+        return (RATER if self.read == "json" else DIGIT_RATER,)
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
-        rating = await ask(RATER, rubric=rubric.for_a_model(), task=item.prompt, text=item.answer)
-        scores = {name: float(getattr(rating, name)) for name in SCORES}
+        if self.read == "json":
+            scores = await rated(item, ask)
+        else:
+            marks = await side_by_side(*(rated_by_digit(name, item, ask) for name in SCORES))
+            scores = dict(zip(SCORES, marks, strict=True))
         return Answer(drafts=(Draft(text=item.answer, scores=scores),), stopped="single_pass")
 
 

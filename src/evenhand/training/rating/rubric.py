@@ -77,15 +77,23 @@ def in_words() -> str:
 @cache
 def for_a_model() -> str:
     """The questions and bands as a part of a prompt."""
-    return "\n\n".join(
-        "\n".join(
-            (
-                f"{question.title}. {question.asks}",
-                *(
-                    f"{b.least} to {b.most}: {b.says} For example: {b.example}"
-                    for b in question.band
-                ),
-            )
-        )
-        for question in questions()
-    )
+    return "\n\n".join(map(_in_prompt, questions()))
+
+
+@cache
+def in_digits(name: str) -> str:
+    """A question as a part of a prompt whose reply is a digit, where 9 stands for the highest
+    mark."""
+    (question,) = (question for question in questions() if question.name == name)
+    return _in_prompt(question.model_copy(update={"band": tuple(map(_of_digits, question.band))}))
+
+
+def _of_digits(band: Band) -> Band:
+    """The band with the digits that stand for marks in it, a half rounded up."""
+    digits = [d for d in range(10) if band.least <= int(d * MOST / 9 + 0.5) <= band.most]
+    return band.model_copy(update={"least": digits[0], "most": digits[-1]})
+
+
+def _in_prompt(question: RatingQuestion) -> str:
+    bands = (f"{b.least} to {b.most}: {b.says} For example: {b.example}" for b in question.band)
+    return "\n".join((f"{question.title}. {question.asks}", *bands))

@@ -61,15 +61,14 @@ def _judging(
     auc: float | None,
     low: float | None,
     high: float | None,
-    sentences: int,
+    texts: int,
     unmarked: int,
 ) -> str:
     if auc is None or low is None or high is None:
-        return f"{verdict}: none of {sentences} scores could be parsed"
+        return f"{verdict}: none of {texts} scores could be parsed"
     lost = f", {unmarked} without a score, counted as wrong" if unmarked else ""
     return (
-        f"{verdict}: AUC {auc:.2f} ({low:.2f} to {high:.2f}; chance 0.50) over {sentences} "
-        f"sentences{lost}"
+        f"{verdict}: AUC {auc:.2f} ({low:.2f} to {high:.2f}; chance 0.50) over {texts} texts{lost}"
     )
 
 
