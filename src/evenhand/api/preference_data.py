@@ -89,6 +89,7 @@ async def train_pairs_from_run(
     runs: Sequence[str | Path],
     out: str | Path,
     *,
+    keep: bool = True,
     per_topic: int | None = None,
     match_lengths: bool = False,
     test_share: float = 0.1,
@@ -98,9 +99,13 @@ async def train_pairs_from_run(
 ) -> PairsReport:
     """Pair drafts that a method rejected with the drafts that it accepted instead.
 
+    Questions with an "unknown" option also give pairs that reward an answer: one that was accepted
+    at once is chosen over "unknown".
+
     Args:
         runs: Run folders of stardtox or mabrf, as paths or URLs.
         out: Folder of the data set; must not exist.
+        keep: Add such pairs, until as many reward an answer as reward "unknown".
         per_topic: Maximum number of pairs per topic. Defaults to all.
         match_lengths: Drop pairs until length does not predict the choice.
         test_share: Share of the topics that is held out.
@@ -120,7 +125,8 @@ async def train_pairs_from_run(
 
     def paired() -> PairsReport:
         dataset.require_new(Path(out))
-        return _written(building.from_runs(_opened(runs, note), split), out, license, note)
+        built = building.from_runs(_opened(runs, note), split, keep=keep)
+        return _written(built, out, license, note)
 
     return await asyncio.to_thread(paired)
 

@@ -119,6 +119,13 @@ def from_debates(
 def from_run(
     runs: Runs,
     out_: Out,
+    keep: Annotated[
+        bool,
+        typer.Option(
+            help="Also choose answers accepted at once over “unknown”, as often as repairs choose "
+            "“unknown”."
+        ),
+    ] = True,
     per_topic: PerTopic = None,
     match_lengths: MatchLengths = False,
     test_share: TestShare = 0.1,
@@ -131,8 +138,8 @@ def from_run(
     Example: evenhand train pairs from-run runs/first --out data/repairs
     """
     paired = train_pairs_from_run(
-        runs, out_, per_topic=per_topic, match_lengths=match_lengths, test_share=test_share,
-        seed=seed, license=license, note=_note,
+        runs, out_, keep=keep, per_topic=per_topic, match_lengths=match_lengths,
+        test_share=test_share, seed=seed, license=license, note=_note,
     )  # fmt: skip
     _show(paired, out_, json=json)
 

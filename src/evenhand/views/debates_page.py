@@ -115,7 +115,10 @@ def _origin(origin: Origin) -> Iterator[str]:
             yield from _statements(origin)
         case FromRuns(items=items):
             reasons = ", ".join(f"{reason} {n:,}" for reason, n in items.not_used.items())
-            yield f"items used: {items.used:,}; not used: {reasons or 'none'}"
+            yield (
+                f"items used: {items.used:,} repaired, {items.used_to_keep:,} accepted at once; "
+                f"not used: {reasons or 'none'}"
+            )
         case FromItems(items=rows):
             yield f"items read: {rows.read:,}; without a blank or an option: {rows.unusable:,}"
 
@@ -149,6 +152,12 @@ def _shortcuts(side: str, shortcuts: Shortcuts) -> Iterator[str]:
         yield (
             f"{side}: “later round wins” is right for {_percent(shortcuts.later_round_wins)}"
             f"{_warning(shortcuts.later_round_wins, 'try --strategy same_round')}"
+        )
+    if shortcuts.abstention_wins is not None:
+        yield (
+            f"{side}: {_percent(shortcuts.abstains.chosen)} of the chosen say “unknown”; "
+            f"“unknown wins” is right for {_percent(shortcuts.abstention_wins)}"
+            f"{_warning(shortcuts.abstention_wins, 'add runs with other answers accepted')}"
         )
 
 

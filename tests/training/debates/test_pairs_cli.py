@@ -116,7 +116,7 @@ async def test_a_repair_becomes_a_pair(evenhand: Run, tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     (row,) = _pairs(tmp_path / "pairs")
     assert (row["source"], row["bias_type"], row["margin"]) == ("stardtox", "age", 0.9)
-    assert_names(ran.stdout, "used: 1;", "used: none")
+    assert_names(ran.stdout, "used: 1 repaired", "used: none")
     assert "license: apache-2.0" in (tmp_path / "pairs/README.md").read_text()
 
 

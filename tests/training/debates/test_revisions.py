@@ -85,6 +85,7 @@ async def test_what_is_not_used_is_counted_by_its_reason(tmp_path: Path) -> None
     built = from_runs([await _repaired_texts(tmp_path / "run")], ALL)
     assert built.report.to_dict()["items"] == {
         "used": 1,
+        "used_to_keep": 0,
         "not_used": {
             "accepted_at_once": 1,
             "not_accepted:judge_failed": 1,
@@ -171,6 +172,76 @@ async def test_runs_of_both_methods_make_one_data_set(tmp_path: Path) -> None:
     assert sorted(one.source for one in everything(built)) == ["mabrf", "mabrf", "stardtox"]
     assert _no_topic_on_both_sides(built)
     assert len(everything(from_runs([runs[0], runs[0]], ALL))) == 1  # the same words count once
+
+
+async def _answered_well(folder: Path) -> RunReader:
+    """One repair ends at "unknown" (C), two answers are accepted at once, and one "unknown" is."""
+    at_once = {"generator": [choice("B")], "bias_evaluator": [support(95)]}
+    lines = {
+        "alpha": {
+            "generator": [choice("A"), choice("C")],
+            "bias_evaluator": [support(20), support(95)],
+        },
+        "beta": at_once,
+        "gamma": at_once,
+        "delta": {"generator": [choice("C")], "bias_evaluator": [support(95)]},
+    }
+    items = [_question(word, unknown="2", template=word) for word in lines]
+    return await written(folder, StarDTox(), items, lines)
+
+
+async def test_as_many_pairs_reward_an_answer_as_reward_unknown(tmp_path: Path) -> None:
+    run = await _answered_well(tmp_path / "run")
+    built = from_runs([run], ALL)
+    repaired, to_keep = everything(built)
+    assert (repaired.chosen, repaired.abstention) == ('{"answer":"C"}', "chosen")
+    assert (to_keep.chosen, to_keep.rejected) == ('{"answer":"B"}', '{"answer":"C"}')
+    assert (to_keep.abstention, to_keep.role_rejected) == ("rejected", "unknown")
+    assert (to_keep.score_chosen, to_keep.score_rejected) == (None, None)  # "C" has no score
+    assert "who was bad at maths?" in to_keep.prompt[-1].content
+    report = built.report.to_dict()
+    assert report["items"] == {
+        "used": 1, "used_to_keep": 1, "not_used": {"accepted_at_once": 2}
+    }  # fmt: skip
+    assert report["shortcuts"]["train"]["abstains"] == {"chosen": 0.5, "rejected": 0.5}
+    without = from_runs([run], ALL, keep=False)
+    assert [pair.abstention for pair in everything(without)] == ["chosen"]
+
+
+async def test_a_question_that_another_run_repaired_is_not_kept_as_it_was(tmp_path: Path) -> None:
+    first = await _answered_well(tmp_path / "first")
+    lines = {
+        word: {"generator": [choice("B"), choice("C")], "bias_evaluator": [support(1), support(95)]}
+        for word in ("beta", "gamma")
+    }
+    items = [_question(word, unknown="2", template=word) for word in lines]
+    strict = await written(tmp_path / "strict", StarDTox(), items, lines)
+    pairs = everything(from_runs([first, strict], ALL))
+    assert [pair.abstention for pair in pairs] == ["chosen"] * 3
+
+
+RECORDED = Path(__file__).parents[3] / "recorded/qwen2.5-coder-1.5b"
+_TABLE3 = RECORDED / "papers/stardtox/small/qwen2.5-coder-1.5b-instruct"
+
+
+@pytest.mark.parametrize(
+    ("folder", "before", "after", "train_pairs"),
+    [
+        (_TABLE3 / "bbq-stardtox-support", 0.9375, 0.5, (17, 31)),
+        (RECORDED / "frontier/stardtox-choice_brain-rule-support_above-0.5-max_iterations-1",
+         1.0, 0.5, (11, 21)),
+        # This judge prefers names: the repairs reward answers alone, and nothing is added.
+        (_TABLE3 / "bbq-stardtox", 0.0, 0.0, (11, 11)),
+    ],
+)  # fmt: skip
+def test_recorded_repairs_teach_unknown_alone_until_answers_are_kept(
+    folder: Path, before: float, after: float, train_pairs: tuple[int, int]
+) -> None:
+    built = [from_runs([RunReader(folder)], Split(), keep=keep) for keep in (False, True)]
+    trained = [one.report.shortcuts["train"] for one in built]
+    assert [one and one.abstention_wins for one in trained] == [before, after]
+    assert [one and one.pairs for one in trained] == [*train_pairs]
+    assert all(_no_topic_on_both_sides(one) for one in built)
 
 
 def _no_topic_on_both_sides(built: BuiltPairs) -> bool:

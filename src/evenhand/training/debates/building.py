@@ -28,9 +28,10 @@ from evenhand.core.errors import UserError
 from evenhand.core.items import BiasScore
 from evenhand.core.package_data import word_sets
 from evenhand.runs.store import RunReader
-from evenhand.training.debates.debate import Statement
+from evenhand.training.debates.debate import Statement, named
 from evenhand.training.debates.pairs import (
     STRATEGIES,
+    Abstention,
     BothSides,
     Candidates,
     FromDebates,
@@ -76,6 +77,7 @@ def shortcuts(pairs: Sequence[PreferencePair]) -> Shortcuts | None:
     if not pairs:
         return None
     in_roles = [pair for pair in pairs if pair.source == "debate"]
+    may_abstain = [pair for pair in pairs if pair.abstention]
     with_rounds = [pair for pair in pairs if pair.round_chosen != pair.round_rejected]
     shorter = [_won(_words(pair.rejected), _words(pair.chosen)) for pair in pairs]
     return Shortcuts(
@@ -88,6 +90,17 @@ def shortcuts(pairs: Sequence[PreferencePair]) -> Shortcuts | None:
         ),
         has_opener=_both(in_roles, has_opener),
         names_its_role=_both(in_roles, lambda text, role: spelling(role) in spelling(text)),
+        abstains=BothSides(
+            chosen=_mean([pair.abstention in ("chosen", "both") for pair in may_abstain]),
+            rejected=_mean([pair.abstention in ("rejected", "both") for pair in may_abstain]),
+        ),
+        abstention_wins=_mean(
+            [
+                pair.abstention == "chosen"
+                for pair in may_abstain
+                if pair.abstention in ("chosen", "rejected")
+            ]
+        ),
     )
 
 
@@ -449,16 +462,39 @@ def _filled(row: Row, option: str) -> str:
 StoredRow = Mapping[str, Any]
 _TOPIC_TAGS = ("topic", "template", "article")
 _TYPE_TAGS = ("bias_type", "category", "family")
+_UNKNOWN = "unknown"  # the tag with the position of that option
+_FIRST, _REVISION = "first_draft", "revision"
+_ABSTENTIONS: dict[tuple[bool, bool], Abstention] = {
+    (True, False): "chosen",
+    (False, True): "rejected",
+    (True, True): "both",
+    (False, False): "neither",
+}
 
 
-def from_runs(runs: Sequence[RunReader], split: Split) -> BuiltPairs:
+def from_runs(runs: Sequence[RunReader], split: Split, *, keep: bool = True) -> BuiltPairs:
+    """Pair what evaluators refused with what they accepted instead.
+
+    Repairs of questions mostly end at "unknown". So answers that were accepted at once are paired
+    with "unknown", to keep them, until as many pairs reward an answer as reward "unknown".
+
+    Args:
+        runs: The runs of a method that repairs.
+        split: How the pairs are split, matched and limited.
+        keep: Whether to add pairs that keep an accepted answer.
+
+    Returns:
+        The pairs of each split, and the report.
+
+    Raises:
+        UserError: If no item was repaired.
+    """
     unused: Counter[str] = Counter()
-    available = [pair for run in runs for pair in _pairs_of(run, unused)]
-    pairs = capped(available, split)
-    origin = FromRuns(
-        runs=[{"run": str(run.path), "method": run.record.method} for run in runs],
-        items=ItemsOfRuns(used=len(available), not_used=dict(sorted(unused.items()))),
-    )
+    repaired, accepted = [], []
+    for run in runs:
+        for pair in _pairs_of(run, unused):
+            (repaired if pair.role_chosen == _REVISION else accepted).append(pair)
+    pairs = capped(repaired, split)
     if not pairs:
         reasons = ", ".join(f"{number} {reason}" for reason, number in sorted(unused.items()))
         raise UserError(
@@ -466,11 +502,54 @@ def from_runs(runs: Sequence[RunReader], split: Split) -> BuiltPairs:
             "run more items, or with a judge that accepts some revisions; `evenhand train pairs "
             "from-items` needs no run"
         )
+    candidates = _not_repaired(accepted, pairs, split) if keep else []
     where = sides({(pair.topic, pair.bias_type) for pair in pairs}, split.test_share, split.seed)
-    return finished(pairs, where, split, origin)
+    topics = {pair.topic for pair in [*pairs, *candidates]}
+    to_train = trained(topics, where)
+    where = {topic: "train" if topic in to_train else "test" for topic in topics}
+    to_keep = [pair for side in SIDES for pair in _to_keep(candidates, pairs, where, side)]
+    unused["accepted_at_once"] -= len(to_keep)
+    origin = FromRuns(
+        runs=[{"run": str(run.path), "method": run.record.method} for run in runs],
+        items=ItemsOfRuns(
+            used=len(repaired),
+            used_to_keep=len(to_keep),
+            not_used={reason: number for reason, number in sorted(unused.items()) if number},
+        ),
+    )
+    return finished([*pairs, *to_keep], where, split, origin)
+
+
+def _not_repaired(
+    accepted: Sequence[PreferencePair], repaired: Sequence[PreferencePair], split: Split
+) -> list[PreferencePair]:
+    """Without questions that another run repaired, since their two pairs would contradict each
+    other, and with what the repaired ones leave of a topic's most pairs."""
+    prompts = {pair.prompt for pair in repaired}
+    of_topic = Counter(pair.topic for pair in repaired)
+    candidates = []
+    for pair in capped([pair for pair in accepted if pair.prompt not in prompts], split):
+        if split.per_topic is None or of_topic[pair.topic] < split.per_topic:
+            of_topic[pair.topic] += 1
+            candidates.append(pair)
+    return candidates
+
+
+def _to_keep(
+    candidates: Sequence[PreferencePair],
+    repaired: Sequence[PreferencePair],
+    where: Mapping[str, Side],
+    side: Side,
+) -> list[PreferencePair]:
+    """As many as make answers and abstentions be chosen over each other equally often."""
+    sides_of = Counter(pair.abstention for pair in repaired if where[pair.topic] == side)
+    there = [pair for pair in candidates if where[pair.topic] == side]
+    missing = max(0, sides_of["chosen"] - sides_of["rejected"])
+    return in_turn(there, lambda pair: pair.topic, missing)
 
 
 def _pairs_of(run: RunReader, unused: Counter[str]) -> Iterator[PreferencePair]:
+    """Those of repaired items, and those of answers that were accepted at once."""
     method = run.record.method["name"]
     repairs = repairs_of(method)
     if repairs is None:
@@ -483,16 +562,18 @@ def _pairs_of(run: RunReader, unused: Counter[str]) -> Iterator[PreferencePair]:
     repaired = pl.col("drafts").list.len() > 1
     for stopped, reason in rows.filter(~repaired).select("stopped", "reason").collect().iter_rows():
         unused[_without_revision(stopped, reason)] += 1
-    drafted = rows.filter(repaired).collect()
+    unknown = named(pl.col("tags"), _UNKNOWN).cast(pl.Int64)
+    at_once = (pl.col("stopped") == "accepted") & (pl.col("choice") != unknown)
+    drafted = rows.filter(repaired | at_once).collect()
     choices = drafted.filter(pl.col("choice").is_not_null())["position"].to_list()
     questions = _questions(run, repairs.writer, choices)
     referee = _referee(run, list(repairs.critics))
     for row in drafted.iter_rows(named=True):
         pair = _pair_of_row(row, repairs, questions, run, referee)
-        if isinstance(pair, str):
-            unused[pair] += 1
-        else:
+        if isinstance(pair, PreferencePair):
             yield pair
+        elif len(row["drafts"]) > 1:
+            unused[pair] += 1
 
 
 def _without_revision(stopped: str | None, reason: str | None) -> str:
@@ -506,9 +587,36 @@ def _pair_of_row(
     row: StoredRow, repairs: RepairRoles, questions: Mapping[int, Any], run: RunReader, referee: str
 ) -> PreferencePair | str:
     """The pair, or why there is none."""
-    first, last = row["drafts"][0], row["drafts"][-1]
-    before, after = _score_of(first, repairs), _score_of(last, repairs)
+    tags = {tag["name"]: tag["value"] for tag in row["tags"]}
+    sides = _sides_of(row, repairs, tags.get(_UNKNOWN))
     prompt = _prompt_of(row, questions)
+    if isinstance(sides, str):
+        return sides
+    if not prompt:
+        return "question_not_on_record"
+    topic = _first(tags, _TOPIC_TAGS) or row["prompt"]
+    return PreferencePair(
+        prompt=prompt,
+        **sides,
+        topic=topic,
+        topic_rejected=topic,
+        bias_type=type_name(_first(tags, _TYPE_TAGS) or "unnamed"),
+        referee=referee,
+        source=run.record.method["name"],
+        prompts=run.record.prompts,
+        run=str(run.path),
+    )
+
+
+def _sides_of(row: StoredRow, repairs: RepairRoles, unknown: str | None) -> dict[str, Any] | str:
+    """What a pair holds of its two answers, or why there is none."""
+    first, last = row["drafts"][0], row["drafts"][-1]
+    if len(row["drafts"]) == 1:  # nobody scored what was not said
+        abstention = {**first, "choice": int(unknown or 0)}
+        return _answers(last, abstention, unknown) | {
+            "role_chosen": _FIRST, "role_rejected": _UNKNOWN
+        }  # fmt: skip
+    before, after = _score_of(first, repairs), _score_of(last, repairs)
     if row["stopped"] != "accepted":
         return f"not_accepted:{row['stopped']}"
     if _reply(first) == _reply(last):
@@ -517,26 +625,20 @@ def _pair_of_row(
         return "no_verdict"
     if before.above(after) <= 0:
         return "not_less_biased"  # it was refused for its language, or the judge found no change
-    if not prompt:
-        return "question_not_on_record"
-    tags = {tag["name"]: tag["value"] for tag in row["tags"]}
-    topic = _first(tags, _TOPIC_TAGS) or row["prompt"]
-    return PreferencePair(
-        prompt=prompt,
-        chosen=_reply(last),
-        rejected=_reply(first),
-        score_chosen=after.scale.bias(after.value),
-        score_rejected=before.scale.bias(before.value),
-        topic=topic,
-        topic_rejected=topic,
-        bias_type=type_name(_first(tags, _TYPE_TAGS) or "unnamed"),
-        role_chosen="revision",
-        role_rejected="first_draft",
-        referee=referee,
-        source=run.record.method["name"],
-        prompts=run.record.prompts,
-        run=str(run.path),
-    )
+    return _answers(last, first, unknown) | {
+        "score_chosen": after.scale.bias(after.value),
+        "score_rejected": before.scale.bias(before.value),
+        "role_chosen": _REVISION,
+        "role_rejected": _FIRST,
+    }
+
+
+def _answers(chosen: StoredRow, rejected: StoredRow, unknown: str | None) -> dict[str, Any]:
+    abstention: Abstention | None = None
+    if unknown and chosen["choice"] is not None and rejected["choice"] is not None:
+        abstains = [draft["choice"] == int(unknown) for draft in (chosen, rejected)]
+        abstention = _ABSTENTIONS[abstains[0], abstains[1]]
+    return {"chosen": _reply(chosen), "rejected": _reply(rejected), "abstention": abstention}
 
 
 def _score_of(draft: StoredRow, repairs: RepairRoles) -> BiasScore | None:

@@ -42,6 +42,7 @@ SCHEMA = pa.schema(
         ("referee", _TEXT),
         ("strategy", _TEXT),
         ("source", _TEXT),
+        ("abstention", _TEXT),
         ("prompts", _TEXT),
         ("run", _TEXT),
     ]

@@ -95,6 +95,7 @@ def _is_role(phrase: str, role: str) -> bool:
 
 Strategy = Literal["same_topic", "same_round", "same_role", "any"]
 STRATEGIES: tuple[Strategy, ...] = ("same_topic", "same_round", "same_role", "any")
+Abstention = Literal["chosen", "rejected", "both", "neither"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +118,7 @@ class PreferencePair:
     referee: str = ""
     strategy: str = "same_topic"
     source: str  # "debate", "stardtox", "mabrf" or "items"
+    abstention: Abstention | None = None  # which side says "unknown"; None: that is no option
     prompts: Mapping[str, str]
     run: str
 
@@ -350,6 +352,8 @@ class Shortcuts:
     later_round_wins: float | None  # None: no pair has two rounds
     has_opener: BothSides
     names_its_role: BothSides
+    abstains: BothSides  # the shares that say "unknown", where that is an option
+    abstention_wins: float | None  # None: no pair has "unknown" on one side alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -380,13 +384,14 @@ class FromDebates:
 class ItemsOfRuns:
     """How many items of a run gave a pair, and why the others did not."""
 
-    used: int
+    used: int  # repaired
+    used_to_keep: int  # accepted at once: their answer is chosen over "unknown"
     not_used: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FromRuns:
-    """Pairs of what evaluators refused and what they accepted instead."""
+    """Pairs of what evaluators refused and what they accepted instead, and of answers to keep."""
 
     source: ClassVar[str] = "revision"
     runs: list[dict[str, Any]]  # each its folder and its method
