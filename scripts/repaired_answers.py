@@ -489,12 +489,17 @@ def change(pairs: pl.DataFrame, measure: str) -> tuple[float, float, Interval]:
 
 
 def outcome(measure: str, interval: Interval) -> str:
-    """Say what the preregistration says of an interval."""
-    sign = -1 if measure in ("attribution", "abstention") else 1  # the better direction
-    low, high = sorted((sign * interval.low, sign * interval.high))
-    if measure in MARGINS:
-        return "kept" if low >= -MARGINS[measure] else "regressed" if high < 0 else "inconclusive"
-    return "improved" if low > 0 else "regressed" if high < 0 else "inconclusive"
+    """Say what the preregistration says of a change; of s_AMB it says nothing."""
+    if measure == "s_amb":
+        return ""
+    falls = measure in ("attribution", "abstention")  # where lower is better
+    low, high = (-interval.high, -interval.low) if falls else (interval.low, interval.high)
+    margin = MARGINS.get(measure)
+    if margin is not None and low >= -margin:
+        return "kept"
+    if high < 0:
+        return "regressed"
+    return "improved" if margin is None and low > 0 else "inconclusive"
 
 
 def table(folder: Path) -> list[list[str]]:
