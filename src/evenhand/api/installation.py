@@ -23,7 +23,6 @@ from evenhand.experiments.installation import (
     Prober,
     described_methods,
     installed,
-    silent,
 )
 from evenhand.models import Endpoint
 from evenhand.models.local_server import ServerRequest, start
@@ -156,14 +155,11 @@ async def doctor_endpoint(
         config = configuration.ModelConfig(base_url=base_url, model=model)
         return configuration.choose_model(config, models)
 
-    prober = None
-    if probe or probe_judges:
-        prober = Prober(configuration.probe_folder(), silent, paper_judges=probe_judges)
     check = EndpointCheck(
         address=base_url,
         client=lambda name: Endpoint(base_url, model=name, api_key=api_key),
         choose=chosen,
-        prober=prober,
+        prober=Prober.of(configuration.probe_folder(), probe=probe, judges=probe_judges),
     )
     return (*installed(), *[line async for line in check.run()])
 

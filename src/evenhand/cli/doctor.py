@@ -125,9 +125,7 @@ def endpoint(
     """
     settings = configuration.load(config, base_url, model, params=further_params(param or ()))
     settings = settings.with_default(judge) if judge else settings
-    prober = None
-    if probe or probe_judges:
-        prober = Prober(configuration.probe_folder(), waiting, paper_judges=probe_judges)
+    prober = Prober.of(configuration.probe_folder(), waiting, probe=probe, judges=probe_judges)
 
     async def examine() -> list[DoctorCheck]:
         findings = []

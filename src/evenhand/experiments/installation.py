@@ -86,6 +86,13 @@ class Prober:
     paper_judges: bool = False  # whether the judges of the papers are tested too
     result: probe.ProbeResult | None = None
 
+    @classmethod
+    def of(
+        cls, folder: Path, waiting: "Waiting" = silent, *, probe: bool, judges: bool
+    ) -> "Prober | None":
+        """Make what was asked for: a probe, one that tests the judges too, or none."""
+        return cls(folder, waiting, paper_judges=judges) if probe or judges else None
+
     async def lines(self, model: ChatModel) -> "AsyncIterator[DoctorCheck]":
         """Give each part of the probe when it is known."""
         probing = probe.Probing(model)
