@@ -233,7 +233,8 @@ class Config(BaseModel):
         """Return the config with this model of it as the only one, which plays by default."""
         if name not in self.models:
             raise UserError(
-                f"the config has no model {name!r}. {choices_for(name, sorted(self.models))}"
+                f"--judge: the config has no model {name!r}. "
+                f"{choices_for(name, sorted(self.models))}"
             )
         return self.model_copy(update={"models": {"default": self.models[name]}})
 
