@@ -40,6 +40,7 @@ from evenhand.experiments.settings import RunSettings
 from evenhand.findings.audit import Audit
 from evenhand.findings.report import Report
 from evenhand.instruments import Instrument, instrument_named
+from evenhand.instruments._contract import no_answers
 from evenhand.instruments.likelihood_sets import usual_sets
 from evenhand.models.likelihood import EchoedLikelihood, LikelihoodModel
 from evenhand.views import terminal_of
@@ -85,6 +86,7 @@ def likelihood(
         ),
     ] = None,
     base_url: BaseUrl = None,
+    answers: Annotated[Path | None, typer.Option(hidden=True)] = None,
     model: ModelName = None,
     config: ConfigFile = None,
     json: Json = False,
@@ -99,6 +101,8 @@ def likelihood(
 
     Example: evenhand measure likelihood --weights weights/smollm2 --out runs/lik-base
     """
+    if answers is not None:
+        raise UserError(no_answers(sets or "likelihood"))
     names = usual_sets() if sets is None else names_in(sets)
     sources = draw_sets(
         names,

@@ -111,7 +111,7 @@ class RateText:
     async def answer(self, item: Item, ask: Ask) -> Answer:
         rating = await ask(RATER, rubric=rubric.for_a_model(), task=item.prompt, text=item.answer)
         scores = {name: float(getattr(rating, name)) for name in SCORES}
-        return Answer(drafts=(Draft(text=item.answer, scores=scores),), stopped="single_pass")
+        return Answer(drafts=(Draft(text=item.answer or "", scores=scores),), stopped="single_pass")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
