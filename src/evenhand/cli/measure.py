@@ -86,7 +86,9 @@ def likelihood(
         ),
     ] = None,
     base_url: BaseUrl = None,
-    answers: Annotated[Path | None, typer.Option(hidden=True)] = None,
+    answers: Annotated[
+        Path | None, typer.Option(help="Refused: log-probabilities have no recorded answers.")
+    ] = None,
     model: ModelName = None,
     config: ConfigFile = None,
     json: Json = False,
