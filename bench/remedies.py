@@ -71,7 +71,7 @@ class Careless:
     def __call__(self, request: ModelRequest) -> str:
         words = request.messages[-1].content
         drawn = int(hashlib.sha256(words.encode()).hexdigest(), 16)
-        other = self._items[drawn % len(self._items)].answer
+        other = self._items[drawn % len(self._items)].answer or ""
         kind = drawn // 1_009 % 3
         if kind == 0:
             return f"{other} {INSULTS[drawn // 7 % len(INSULTS)]}"
@@ -124,7 +124,7 @@ async def main(wanted: int) -> int:
             rows = run.results().sort("position")
             found = remedy_of(run.reader)
             assert found is not None
-            before = await harms([item.answer for item in items], scorers)
+            before = await harms([item.answer or "" for item in items], scorers)
             after = await harms(rows["text"].to_list(), scorers)
             pairs = list(zip(before, after, strict=True))
             worse[keep] = sum(any(a > b for b, a in zip(*pair, strict=True)) for pair in pairs)

@@ -1,19 +1,23 @@
-"""Three questions to published answers of current models, without a model call.
+"""Questions to published answers of current models, without a model call.
 
     EVENHAND_DATA=data python scripts/recorded_2026.py hiring
     EVENHAND_DATA=data python scripts/recorded_2026.py bias-judge
     EVENHAND_DATA=data python scripts/recorded_2026.py orders
+    EVENHAND_DATA=data python scripts/recorded_2026.py reasoning
 
 - hiring: does a name move the score of a CV by more than asking again? (re:cinq Hiring-Bias, 2026)
 - bias-judge: how often does a judge of bias flag a change that asking again makes as well?
 - orders: which judges give the same verdict in both orders, compared with asking again in one?
   (Position-Bias-Analyzer, 2024)
+- reasoning: what does reasoning change in answers to BBQ, and its repair?
+  (Mitigating-Reasoning-LLM-Social-Bias, 2025)
 
 docs/results.md names sources, commits and licenses. In `recorded/` of EVENHAND_DATA, each file has
 the published records as JSON lines, compressed: `recinq_hiring/answers.jsonl.gz` those of
-`results/`, `recinq_hiring/judge_verdicts.jsonl.gz` those of `data/audits/`, and
-`position_bias_judges/verdicts.jsonl.gz` the rows of `judgment_data/*_repetition`. With `--json`,
-the numbers are printed as JSON.
+`results/`, `recinq_hiring/judge_verdicts.jsonl.gz` those of `data/audits/`,
+`position_bias_judges/verdicts.jsonl.gz` the rows of `judgment_data/*_repetition`, and
+`bbq_reasoning_debias/bbq_sexual_orientation.jsonl.gz` the answers in `BBQ/answers/BBQ`. With
+`--json`, the numbers are printed as JSON.
 """
 
 import gzip
@@ -219,12 +223,54 @@ def _agreements(verdicts: Sequence[Verdict]) -> tuple[list[float], list[float]]:
     return crossed, same
 
 
+# -- reasoning ------------------------------------------------------------------------------------
+
+
+# The answers of one model: by itself, with the reasoning of another, and with what a panel of
+# judges left of that.
+WITH = {"none": "no_cot", "reasoning": "cot", "repaired": "unbiased_cot"}
+UNSUPPORTED = "unsupported_attribution"
+
+
+def reasoning() -> list[Row]:
+    """Measure unsupported answers with and without reasoning, and what changes them."""
+    records = read("bbq_reasoning_debias/bbq_sexual_orientation.jsonl.gz")
+    with tempfile.TemporaryDirectory() as folder:
+        runs = {name: Path(folder, name) for name in WITH}
+        rows = []
+        for name, run in runs.items():
+            file = run.with_suffix(".jsonl")
+            file.write_text("".join(json.dumps(_on_bbq(row, name)) + "\n" for row in records))
+            report = evenhand.measure("bbq", out=run, options={"answers": file})
+            rows.append({"answers": name, "n": report.coverage.scored,
+                         "unsupported": _interval(report[UNSUPPORTED])})  # fmt: skip
+        return rows + [_repair(runs, *pair) for pair in combinations(WITH, 2)]
+
+
+def _on_bbq(row: Row, name: str) -> Row:
+    fields = {field: row[field] for field in ("category", "example_id")}
+    return {**fields, "answer": row[f"{WITH[name]}_answer"]}
+
+
+def _repair(runs: dict[str, Path], before: str, after: str) -> Row:
+    compared = evenhand.compare(runs[before], runs[after])
+    change, flips = compared[UNSUPPORTED], compared.flips["accuracy_ambiguous"]
+    ends = {"low": change.low_adjusted, "high": change.high_adjusted}
+    return {
+        "answers": f"{before} -> {after}", "state": compared.verdict.state,
+        "change": {"estimate": change.difference, "n": change.clusters, **ends},
+        "fixed": flips.fixed, "broken": flips.broken,
+    }  # fmt: skip
+
+
 # -- output ---------------------------------------------------------------------------------------
 
 
 def main(question: str, *flags: str) -> None:
     """Answer one question and print its table."""
-    rows = {"hiring": hiring, "bias-judge": bias_judge, "orders": orders}[question]()
+    questions = {"hiring": hiring, "bias-judge": bias_judge, "orders": orders,
+                 "reasoning": reasoning}  # fmt: skip
+    rows = questions[question]()
     if "--json" in flags:
         sys.stdout.write(json.dumps(rows, indent=1) + "\n")
         return

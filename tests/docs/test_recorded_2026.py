@@ -82,3 +82,47 @@ def test_a_permutation_test_of_two_and_two_is_worked_by_hand() -> None:
     # of the six splits of 1, 2, 5, 6 only {1, 2} and {5, 6} lie as far apart as 4
     assert permutation_p([1, 2], [5, 6]) == pytest.approx(2 / 6)
     assert permutation_p([3, 3], [3, 3]) == 1
+
+
+def test_reasoning_regressed_and_its_repair_is_not_shown_to_beat_none(
+    program: ModuleType,
+) -> None:
+    rows = {row["answers"]: row for row in program.reasoning()}
+    lines = [line for line in _section("Reasoning and its repair").splitlines()
+             if line.startswith("| ")][2:]  # fmt: skip
+    for (name, of), line in zip(
+        (("none", ""), ("reasoning", "none -> reasoning"), ("repaired", "none -> repaired")),
+        lines,
+        strict=True,
+    ):
+        share = rows[name]["unsupported"]
+        assert rows[name]["n"] == 864
+        assert f"| {share['estimate']:.2f} {_ends(share, 2)} |" in line
+        if of:
+            change = rows[of]["change"]
+            expected = f"| {_signed(change['estimate'], 2)} {_ends(change, 2, signed=True)} |"
+            assert line.endswith(expected)
+    repair = rows["reasoning -> repaired"]
+    conclusion = _section("Reasoning and its repair").split("**Conclusion.**")[1]
+    change = repair["change"]
+    assert f"{_signed(change['estimate'], 2)} {_ends(change, 2, signed=True)[:-1]};" in conclusion
+    states = {name: rows[name].get("state") for name in rows if "->" in name}
+    assert states == {"none -> reasoning": "detected", "none -> repaired": "inconclusive",
+                      "reasoning -> repaired": "detected"}  # fmt: skip
+    flips = {name: (rows[name]["fixed"], rows[name]["broken"]) for name in states}
+    assert flips["none -> reasoning"] == (4, 22)
+    assert flips["reasoning -> repaired"] == (21, 0)
+    assert "(22 broken, 4 fixed)" in conclusion
+    assert "21 fixed, 0 broken" in conclusion
+
+
+def test_the_shares_of_unsupported_answers_are_those_of_the_raw_records(
+    program: ModuleType,
+) -> None:
+    rows = [row for row in program.read("bbq_reasoning_debias/bbq_sexual_orientation.jsonl.gz")
+            if row["context_condition"] == "ambig"]  # fmt: skip
+    unsupported = [
+        sum("unknown" not in row["answer_info"][f"ans{row[f'{answer}_answer']}"] for row in rows)
+        for answer in program.WITH.values()
+    ]
+    assert (len(rows), unsupported) == (432, [13, 31, 10])  # 3.0%, 7.2% and 2.3%

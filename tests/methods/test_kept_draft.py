@@ -198,6 +198,7 @@ def test_a_stored_answer_that_is_clean_or_cannot_be_judged_comes_back_to_the_byt
     script = Script(marks, choices)
     answer = _ended(method, STORED, script)
     assert answer is not None
+    assert STORED.answer is not None
     harms = _measure(script, method, STORED.answer)
     if harms is None:
         assert (answer.text, answer.changed) == (STORED.answer, False)

@@ -11,6 +11,7 @@ EvenhandError
 │   ├── TurnMissing      a replay was asked something that was not recorded
 │   ├── ScorerFailed     a scorer gave no score for this text; never read as "harmless"
 │   └── SearchFailed     a search engine gave no answer; never read as "nothing found"
+├── NoAnswer             the recorded answer to an item is known to be missing
 ├── UnreadableReply      the model answered, not in the declared form
 ├── BatchFailed          a provider's batch cannot be submitted or fetched; the run ends, whole
 ├── Undefined            a formula has no value on this data; never read as 0
@@ -47,6 +48,12 @@ class Unsuited(UserError):
     """Ends the item, not the run: one unsuitable line must not cost results already paid for."""
 
     reason = "unsuited"
+
+
+class NoAnswer(EvenhandError):
+    """Ends the item, not the run: its recorded answer is known to be missing."""
+
+    reason = "no_answer"
 
 
 class ModelError(EvenhandError):

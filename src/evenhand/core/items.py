@@ -40,14 +40,15 @@ class Item:
     """One thing to answer.
 
     With `choices` it is a multiple-choice question, without them open text. `answer` is an answer
-    that already exists and is to be checked and repaired; a method then skips its first draft.
+    that already exists and is to be checked and repaired; a method then skips its first draft. None
+    is one that is known to be missing: nobody is asked for another.
     """
 
     id: str
     prompt: str
     context: str = ""
     choices: tuple[str, ...] = ()
-    answer: str = ""
+    answer: str | None = ""
     tags: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -48,7 +48,7 @@ class Measurement:
 
     def items(self, data: DataFolder) -> Source:
         """The items that are asked, drawn by the options."""
-        return self.instrument.source(data, self.options)
+        return self.instrument.questions(data, self.options)
 
     def method(self, requested: Method) -> Method:
         """Give the method as the items want it worded; of stored answers, the one that returns or

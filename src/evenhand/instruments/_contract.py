@@ -19,7 +19,7 @@ is a check. `evenhand audit NAME` runs it by the same code (`reward/` is the sma
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -46,6 +46,7 @@ from evenhand.findings.report import Report
 from evenhand.findings.scoring import ALWAYS, MISSING, SCORED, ScoringSpec, why_lost, with_facts
 from evenhand.findings.summed_statistics import Mean, Ratio, Share, SumOfRatios
 from evenhand.findings.totals import RunTotals
+from evenhand.instruments._answers import AnsweredItems, fields_in, read_answers
 from evenhand.instruments.files import InstrumentWords, card_of, score_of
 from evenhand.interop import ExternalItem
 from evenhand.methods import Method
@@ -173,6 +174,17 @@ class ListedItems(ItemList):
 # -- the instrument -------------------------------------------------------------------------------
 
 
+_WORDS = InstrumentWords(__package__)
+
+
+def no_answers(name: str) -> str:
+    """Say why a set of log-probabilities has no recorded answers."""
+    return (
+        f"{name} compares log-probabilities of texts and asks no question, so there are no answers "
+        "to score. Omit --answers, or use a benchmark that asks, such as bbq or subtler_choices"
+    )
+
+
 __all__ = [
     "SCORED",
     "AuditBound",
@@ -270,11 +282,35 @@ class Instrument(ScoringSpec):
 
     options: ClassVar[type[Any]] = NoOptions  # a frozen dataclass; each field is made by `option`
     asks: ClassVar[Literal["answers", "likelihoods", "nobody"]] = "answers"
+    # How the fields of a recorded answer name its item. None: `--answers` is read in another way.
+    answer_id: ClassVar[str | None] = "{id}"
+    every_item: ClassVar[Mapping[str, Any]] = {}  # the options that draw all items
+    # The tag of items that are scored together: where one has a recorded answer, that of another
+    # without one is missing.
+    together: ClassVar[str | None] = None
+    silence: ClassVar[bool] = False  # an empty answer says something, and is not missing
     answer_tokens: ClassVar[str | None] = None  # the option that says where an answer is cut
     elsewhere: ClassVar[tuple[str, ...]] = ()  # its names as a task of other tools: `import`
     asked_by: ClassVar[str] = "default"  # the method of its command where none is named
     must_pass: ClassVar[bool] = False  # `audit` ends with code 2 unless it passed
     asks_again: ClassVar[bool] = False  # equal words are asked several times, for several answers
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Add the option `answers` to an instrument that asks."""
+        super().__init_subclass__(**kwargs)
+        names = [spec.name for spec in fields(cls.options)]
+        if cls.asks == "answers" and cls.answer_id is not None and "answers" not in names:
+            of_rows = ", ".join(fields_in(cls.answer_id))
+            logs = ", or a log of Inspect or lm-evaluation-harness" if cls.elsewhere else ""
+            answers = option(
+                None,
+                f"Existing answers to score instead of asking: JSON lines with {of_rows} and "
+                f"answer, or a run folder{logs}.",
+            )
+            cls.options = make_dataclass(
+                cls.options.__name__, [("answers", Path | None, answers)], bases=(cls.options,),
+                frozen=True, slots=True, kw_only=True,
+            )  # fmt: skip
 
     def with_services(self, options: Any, services: Services) -> "Instrument":
         """Return the instrument with what it takes of the services before its items are drawn."""
@@ -283,6 +319,46 @@ class Instrument(ScoringSpec):
     def source(self, data: DataFolder, options: Any) -> Source:
         """Give the items that are asked, drawn from the data by these options."""
         raise NotImplementedError
+
+    def questions(self, data: DataFolder, options: Any) -> Source:
+        """Give the items that are asked, or those that a file of recorded answers answers."""
+        if self.answer_id is None or not self.stores_answers(options):
+            return self.source(data, options)
+        self.refuse_selection(options)
+        return self.answered(data, options, options.answers)
+
+    def refuse_selection(self, options: Any) -> None:
+        """Refuse options that select items, where recorded answers do."""
+        specs = {spec.name: spec for spec in fields(self.options)}
+        chosen = [name for name in self.every_item if getattr(options, name) != specs[name].default]
+        if chosen:
+            flags = " and ".join(f"--{name.replace('_', '-')}" for name in chosen)
+            raise UserError(f"--answers selects the items. Omit {flags}")
+
+    def answered(self, data: DataFolder, options: Any, file: Path) -> Source:
+        """Give the items that a file has answers to.
+
+        Args:
+            data: Where the dataset is stored or downloaded to.
+            options: Options of this benchmark.
+            file: The recorded answers.
+
+        Returns:
+            The items, each with its answer.
+
+        Raises:
+            UserError: The file cannot be read, or an answer belongs to no item.
+        """
+        assert self.answer_id is not None
+        answers = read_answers(file, self.name, self.answer_id)
+        every = self.source(data, replace(options, **self.every_item))
+        return AnsweredItems(every, answers, together=self.together, silence=self.silence)
+
+    def no_sample(self, report: Report) -> str:
+        """State that recorded answers to a part of the items are no sample of them."""
+        stored = report.source["sampling"].get("stored")
+        part = isinstance(stored, Mapping) and stored.get("items", 0) < stored.get("of", 0)
+        return _WORDS("no_sample") if part else ""
 
     def stores_answers(self, options: Any) -> bool:
         """Say whether the items carry answers that exist already, so that nobody is asked."""
@@ -369,6 +445,8 @@ class Instrument(ScoringSpec):
         """Make the options with these values; an unknown name is refused with those that exist."""
         names = [spec.name for spec in fields(self.options)]
         unknown = sorted(set(values) - set(names))
+        if "answers" in unknown and self.asks == "likelihoods":
+            raise UserError(no_answers(self.name))
         if unknown:
             raise UserError(
                 f"{self.name} has no option {unknown[0]!r}. {choices_for(unknown[0], names)}"

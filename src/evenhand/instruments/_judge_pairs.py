@@ -6,18 +6,17 @@ a tie, in each order.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict
 
 from evenhand.agents.prompts import load
 from evenhand.core import Item
 from evenhand.core.errors import UserError
 from evenhand.findings.estimates import how_sure
 from evenhand.findings.report import Report
+from evenhand.findings.scoring import UNREADABLE
 from evenhand.instruments._contract import (
     SCORED,
     DataFolder,
@@ -34,7 +33,7 @@ from evenhand.instruments._contract import (
 from evenhand.instruments._options import OptionItem, sample
 from evenhand.instruments.files import InstrumentWords, score_of
 from evenhand.methods import Method
-from evenhand.runs.runners.source import Source, read_jsonl
+from evenhand.runs.runners.source import Source
 
 _WORDS = InstrumentWords(__package__)
 
@@ -46,8 +45,7 @@ _PROMPT = load("malibu/two_candidates")
 BETTER_FIRST = "better_first"
 _ORDERS = {BETTER_FIRST: (BETTER, WORSE), "better_second": (WORSE, BETTER)}
 _SAID, _HALF = pl.col("said"), 0.5
-_FIRST_WINS = {"first": 1.0, "second": 0.0, "tie": _HALF}  # a stored verdict, by position
-_NO_VERDICT = " "  # a stored reply without one: it counts as missing
+_STORED = ("1", "2", TIE)  # a recorded verdict: the number of a response in the data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,24 +54,6 @@ class JudgePairsOptions:
     sample: int = option(100, "Maximum number of pairs, in equal shares from each kind.", least=2)
     all: bool = option(False, "Use all pairs.")
     sample_seed: int = option(0, "Random seed for sampling pairs.")
-    answers: Path | None = option(
-        None,
-        "Existing verdicts to score instead of asking: JSON lines with pair, first (number of the "
-        "response shown first, 1 or 2 as in the dataset) and verdict (1, 2, tie or null).",
-    )
-
-
-class _VerdictLine(BaseModel):
-    model_config = ConfigDict(strict=True)
-    pair: str
-    first: Literal[1, 2]
-    verdict: Literal[1, 2, "tie"] | None
-
-
-_FORM = (
-    'each line needs pair, first and verdict: {"pair": "Natural/0", "first": 1, "verdict": 2}; '
-    'verdict is 1, 2, "tie" or null'
-)
 
 
 def _of_pairs(name: str, over: Any, **more: Any) -> Measure:
@@ -96,8 +76,16 @@ class JudgePairs(Instrument):
 
     clusters = "pairs"
     columns = ("scores_after", "text")
-    facts: ClassVar = {"pair": pl.String(), "kind": pl.String(), "order": pl.String()}
+    facts: ClassVar = {
+        "pair": pl.String(),
+        "kind": pl.String(),
+        "order": pl.String(),
+        "better": pl.String(),
+    }
     options = JudgePairsOptions
+    together = "pair"
+    answer_id = "{pair}:{first}"  # first: the number of the response shown first
+    every_item: ClassVar = {"sample": None, "all": True}
     measures = (
         Measure(name="accuracy", role="primary", statistic=Share(pl.col("right")), better="higher",
                 within=(0, 1), **_WORDS.measure("accuracy")),
@@ -146,8 +134,6 @@ class JudgePairs(Instrument):
         return sample(every, size, seed)
 
     def source(self, data: DataFolder, options: JudgePairsOptions) -> Source:
-        if options.answers is not None:
-            return self._stored(data, options)
         size = None if options.all else options.sample
         pairs = self.drawn(data, size, options.sample_seed)
         return ListedItems(
@@ -156,19 +142,6 @@ class JudgePairs(Instrument):
             sampling={"pairs": size or "all", "seed": options.sample_seed},
             version=self.card()["version"],
             also={"prompt": {_PROMPT.label: _PROMPT.sha256}},
-        )
-
-    def _stored(self, data: DataFolder, options: JudgePairsOptions) -> Source:
-        if replace(options, answers=None) != type(options)():
-            raise UserError(
-                "--answers selects the pairs. Leave out --sample, --all and --sample-seed"
-            )
-        items = with_verdicts(self.drawn(data, None, 0), Path(options.answers or ""), self.title)
-        return ListedItems(
-            self,
-            items,
-            sampling={"pairs": "stored", "number": len(items) // len(_ORDERS)},
-            version=self.card()["version"],
         )
 
     def check(
@@ -194,8 +167,9 @@ class JudgePairs(Instrument):
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
         """What the judge said of each pair in each order; null where that cannot be read."""
         better_first = pl.col("order") == BETTER_FIRST
-        first = _preferred()
-        better = pl.when(better_first).then(first).otherwise(1 - first)
+        asked = score_of("scores_after", "preferred")
+        better = pl.coalesce(pl.when(better_first).then(asked).otherwise(1 - asked), _recorded())
+        first = pl.when(better_first).then(better).otherwise(1 - better)
         verdict = (
             pl.when(better > _HALF).then(pl.lit(RIGHT))
             .when(better < _HALF).then(pl.lit(WRONG))
@@ -208,7 +182,11 @@ class JudgePairs(Instrument):
             said=verdict,
             right=_picked(better),
             first=100 * _picked(first),
-            state=pl.when(first.is_not_null()).then(pl.lit(SCORED)).otherwise(why_lost()),
+            state=pl.when(first.is_not_null())
+            .then(pl.lit(SCORED))
+            .when(pl.col("text").is_not_null())
+            .then(pl.lit(UNREADABLE))
+            .otherwise(why_lost()),
         )
 
     def says(self, report: Report) -> tuple[str, ...]:
@@ -220,68 +198,19 @@ class JudgePairs(Instrument):
                        both_sure=sure[1]),)  # fmt: skip
 
 
-def _preferred() -> pl.Expr:
-    """The first answer's part of the verdict: 1, 0, or between where several judges disagree."""
-    stored = pl.col("text").replace_strict(_FIRST_WINS, default=None, return_dtype=pl.Float64)
-    return pl.coalesce(score_of("scores_after", "preferred"), stored)
+def _recorded() -> pl.Expr:
+    """The better answer's part of a recorded verdict: 1, 0, or a half for a tie."""
+    verdict = pl.col("text").str.strip_chars()
+    tie = pl.when(verdict == TIE).then(_HALF)
+    return pl.when(verdict.is_in(_STORED)).then(
+        pl.coalesce(tie, (verdict == pl.col("better")).cast(pl.Float64))
+    )
 
 
 def _picked(part: pl.Expr) -> pl.Expr:
     """1 where more than half of a verdict goes to an answer, 0 where less does, ½ for a tie. Our
     choice: with two answers a tie is as good as a coin."""
     return _HALF * (1 + (part - _HALF).sign())
-
-
-def with_verdicts(pairs: Sequence[OptionItem], file: Path, title: str) -> list[Item]:
-    """Give the pairs that a file has verdicts on, in both orders.
-
-    Args:
-        pairs: All pairs of the dataset.
-        file: JSON lines with pair, first and verdict.
-        title: Name of the dataset for error messages.
-
-    Returns:
-        The items with their verdicts. An order without a verdict counts as missing.
-
-    Raises:
-        UserError: A line names no pair of the dataset, or a pair has two verdicts in one order.
-    """
-    known = {pair.id for pair in pairs}
-    verdicts: dict[tuple[str, int], int | str | None] = {}
-    for number, row in read_jsonl(file, _VerdictLine, _FORM):
-        if row.pair not in known:
-            raise UserError(
-                f"{file} line {number}: {title} has no pair {row.pair!r}. A pair is named as "
-                f"{pairs[0].id!r}"
-            )
-        if (row.pair, row.first) in verdicts:
-            raise UserError(
-                f"{file} line {number}: a second verdict on {row.pair!r} with response {row.first} "
-                "first. Keep one of them"
-            )
-        verdicts[row.pair, row.first] = row.verdict
-    if not verdicts:
-        raise UserError(f"{file} has no verdicts; {_FORM}")
-    judged = {pair for pair, _ in verdicts}
-    return [
-        replace(_item(pair, order), answer=_stored_verdict(pair, order, verdicts))
-        for pair in pairs
-        if pair.id in judged
-        for order in _ORDERS
-    ]
-
-
-def _stored_verdict(
-    pair: OptionItem, order: str, verdicts: Mapping[tuple[str, int], int | str | None]
-) -> str:
-    better = int(pair.tags[BETTER])
-    first = better if order == BETTER_FIRST else 3 - better
-    verdict = verdicts.get((pair.id, first))
-    if verdict is None:
-        return _NO_VERDICT
-    if verdict == "tie":
-        return "tie"
-    return "first" if verdict == first else "second"
 
 
 def in_both_orders(pair: OptionItem) -> list[Item]:
@@ -294,11 +223,13 @@ def _item(pair: OptionItem, order: str) -> Item:
     (message,) = _PROMPT.render(
         {"task": pair.given, "first": first, "second": second, "said_first": "", "said_second": ""}
     )
+    better = pair.tags[BETTER]
+    shown_first = int(better) if order == BETTER_FIRST else 3 - int(better)
     tags = {"phase": "pair", "first_words": "", "second_words": ""}  # what a judge's method reads
     return Item(
-        id=f"{pair.id}:{order}",
+        id=f"{pair.id}:{shown_first}",
         prompt=message.content,
-        tags={"pair": pair.id, "kind": pair.group, "order": order, **tags},
+        tags={"pair": pair.id, "kind": pair.group, "order": order, "better": better, **tags},
     )
 
 

@@ -28,10 +28,11 @@ class JudgeText:
         return (PERFORMANCE,)
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
-        marks = await ask(PERFORMANCE, prompt=item.prompt, draft=item.answer)
+        draft = item.answer or ""
+        marks = await ask(PERFORMANCE, prompt=item.prompt, draft=draft)
         traits = ("fluency", "coherence", "relevance")
         scores = {trait: getattr(marks, trait) / 100 for trait in traits}
-        return Answer(drafts=(Draft(text=item.answer, scores=scores),), stopped="single_pass")
+        return Answer(drafts=(Draft(text=draft, scores=scores),), stopped="single_pass")
 
 
 SCORE = "harm"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from evenhand.findings.cost import Money
 from evenhand.findings.decision_rules import ALPHA, MISSING_MARGIN
+from evenhand.findings.display import Remark
 from evenhand.findings.estimates import COVERAGE_FLOOR, Estimate, Section
 from evenhand.findings.measures import Measure
 from evenhand.findings.report import Report
@@ -59,6 +60,9 @@ def _head(report: Report) -> str:
 def warnings(report: Report) -> list[Line]:
     """Warn of what is missing, which comes first."""
     coverage, lines = report.coverage, []
+    stored = report.source.get("sampling", {}).get("stored")
+    if isinstance(stored, Mapping) and "items" in stored:
+        lines.append(catalog.text(Remark("report.recorded", **stored)))
     if report.not_run:
         lines.append(f"{report.not_run:,} items are not run yet: this is not the whole sample.")
     if coverage.below_floor:

@@ -72,7 +72,7 @@ async def test_of_a_run_that_repairs_the_first_draft_counts(
 def test_a_run_that_is_not_finished_or_another_sample_beside_it_is_refused(bbq: Bbq) -> None:
     with raises_naming(UserError, "bbq/unfinished", "82 items"):
         _ids(bbq, items_from=str(KEPT / "bbq/unfinished"))
-    with raises_naming(UserError, "--answers", "--items-from", "--per-category"):
+    with raises_naming(UserError, "--items-from", "--per-category"):
         _ids(bbq, items_from=str(KEPT / "bbq/default"), per_category=4)
     with raises_naming(UserError, "squad/default", "measure squad", "measure bbq"):
         _ids(bbq, items_from=str(KEPT / "squad/default"))

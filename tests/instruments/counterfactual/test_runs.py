@@ -103,7 +103,7 @@ async def test_a_missing_answer_is_counted_against_what_is_claimed(tmp_path: Pat
     assert holes["excess"].p > 0.05
     assert holes.verdict.state == "inconclusive"
     assert {row[-1] for row in _rows(holes).values()} == {INCONCLUSIVE}
-    assert holes.coverage.by_reason == {"unreadable": 4}
+    assert holes.coverage.by_reason == {"missing": 4}
     bounds = holes["excess"].bounds
     assert bounds is not None
     assert bounds.low == pytest.approx(3 / 7)

@@ -247,7 +247,7 @@ def _swapping() -> eh.Method:
 
 
 def _stored(file: Path, rows: list[tuple[str, int, Any]]) -> Path:
-    lines = [json.dumps({"pair": p, "first": first, "verdict": v}) for p, first, v in rows]
+    lines = [json.dumps({"pair": p, "first": first, "answer": v}) for p, first, v in rows]
     file.write_text("\n".join(lines))
     return file
 
@@ -282,15 +282,15 @@ def test_stored_verdicts_that_belong_to_no_pair_or_stand_twice_are_refused(
 ) -> None:
     one = instrument_named("llmbar")
     for rows, fact in (
-        ([("Nowhere/0", 1, 1)], "'Nowhere/0'"),
+        ([("Nowhere/0", 1, 1)], "'Nowhere/0:1'"),
         ([("Natural/0", 1, 1), ("Natural/0", 1, 2)], "line 2"),
         ([("Natural/0", 3, 1)], "line 1"),
     ):
         file = _stored(tmp_path / "verdicts.jsonl", rows)
         with raises_naming(eh.UserError, fact):
-            one.source(data, one.options_from({"answers": file}))
+            one.questions(data, one.options_from({"answers": file}))
     with raises_naming(eh.UserError, "--sample"):
-        one.source(data, one.options_from({"answers": file, "sample": 3}))
+        one.questions(data, one.options_from({"answers": file, "sample": 3}))
 
 
 # As the page of results names them, and the first numbers of their rows.

@@ -79,7 +79,10 @@ async def test_an_answer_that_cannot_be_read_is_missing_and_no_groups_loss(tmp_p
     tasks[5]["answer"] = ""
     file = _file(tmp_path / "r.jsonl", tasks)
     found = await eh.aio.measure("rankings", out=tmp_path / "run", options={"answers": file})
-    assert (found.coverage.scored, found.coverage.by_reason) == (38, {"unreadable": 2})
+    assert (found.coverage.scored, found.coverage.by_reason) == (
+        38,
+        {"missing": 1, "unreadable": 1},
+    )
     crossed = found.section("ratios_0")
     assert crossed is not None
     assert sum(int(str(row[2])) for row in crossed.rows) == 38

@@ -124,4 +124,5 @@ def test_options_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
     with raises_naming(UserError, "--first", "--questions", "--all"):
         squad.source(data, SquadOptions(first=100, all=True))
     with raises_naming(UserError, "--answers", "--closed-book"):
-        squad.source(data, SquadOptions(closed_book=True, answers=tmp_path / "answers.json"))
+        of_file = {"closed_book": True, "answers": tmp_path / "answers.json"}
+        squad.questions(data, squad.options_from(of_file))

@@ -1,6 +1,5 @@
 """`evenhand measure squad` as a user runs it."""
 
-import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -140,11 +139,9 @@ def test_stored_answers_are_taken_word_for_word_and_a_models_words_are_read(
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ('{"nobody": "x"}', "none of the 1 answers"),
-        ('{"56ddde6b9a695914005b9628": "x", "nobody": "y"}', "1 of the 2 answers"),
-        ('["x"]', "must contain a single JSON object"),
-        ('{"56ddde6b9a695914005b9628": null}', "must contain a single JSON object"),
-        ("{", "is not JSON"),
+        ('{"56ddde6b9a695914005b9628": "x", "nobody": "y"}', "1 of 2 answers"),
+        ('["x"]', "line 1"),
+        ('{"56ddde6b9a695914005b9628": 7}', "must be a text"),
     ],
 )
 def test_answers_that_cannot_be_scored_are_refused_in_words(
@@ -154,7 +151,4 @@ def test_answers_that_cannot_be_scored_are_refused_in_words(
     data = {"EVENHAND_DATA": str(squad_folder)}
     ran = evenhand("measure", "squad", "--answers", "answers.json", "--out", "run", **data)
     assert (ran.returncode, why in ran.stderr.replace("\n", " ")) == (1, True), ran.stderr
-    (tmp_path / "broken.json.gz").write_bytes(gzip.compress(b"{}")[:-4])
-    ran = evenhand("measure", "squad", "--answers", "broken.json.gz", "--out", "run", **data)
-    assert "cannot be read" in ran.stderr
     assert not (tmp_path / "run").exists()

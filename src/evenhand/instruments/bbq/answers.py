@@ -1,37 +1,29 @@
-"""Answers that were given elsewhere, to be scored: JSON lines with category, example_id, answer, or
-the log of another tool."""
+"""Recorded answers joined to BBQ's records: those of a file, a run or the log of another tool."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field
 
 from evenhand import interop
 from evenhand.core.errors import UserError
 from evenhand.findings.report import Side, not_run, require
 from evenhand.findings.scoring import ScoringSpec, outcome_batches
+from evenhand.instruments._answers import RecordedAnswer, read_answers
 from evenhand.instruments.bbq.editions import ENGLISH, Edition, edition_of
 from evenhand.interop import ExternalItem
-from evenhand.runs.runners.source import read_jsonl
 from evenhand.runs.store import RunReader
 from evenhand.statistics.metrics.bbq import BIASED
 
 _COLUMNS: dict[str, Any] = {
-    "category": pl.String,
-    "example_id": pl.Int64,
+    "item": pl.String,
     "text": pl.String,
     "place": pl.Int64,
     "shown": pl.List(pl.String),
 }
 _ENGLISH = Edition(ENGLISH)
-_LAST = 1 << 31  # more than any example_id, and less than a column can hold
-_FORM = (
-    "each line needs category, example_id and answer: the text of an option, 0, 1 or 2, or null "
-    "for an answer that you could not get"
-)
 _NOTHING = " "  # an answer that is none of the options: it counts as missing
 _Row = tuple[Any, ...]  # as the columns
 
@@ -46,7 +38,9 @@ class StoredAnswers:
     notes: tuple[str, ...] = ()
 
 
-def with_answers(records: pl.DataFrame, file: Path, edition: Edition = _ENGLISH) -> StoredAnswers:
+def with_answers(
+    records: pl.DataFrame, file: Path, edition: Edition = _ENGLISH, benchmark: str = "bbq"
+) -> StoredAnswers:
     """Join records with the answers in a file, in another tool's log or in a run folder.
 
     An answer is the text of an option, or its number (0, 1, 2) in the data's own order.
@@ -55,17 +49,23 @@ def with_answers(records: pl.DataFrame, file: Path, edition: Edition = _ENGLISH)
         records: BBQ records.
         file: Where the answers are.
         edition: Edition of BBQ that the records belong to.
+        benchmark: Name of the instrument, which made the run if the answers are of one.
     """
-    if (file / "run.json").is_file():
-        run = RunReader(file)
-        return StoredAnswers(_joined(records, _of_run(run, edition), str(file)), _origin(run))
-    if not file.is_file():
-        raise UserError(f"{file} is neither a file nor a run folder. Check the path of --answers")
-    log = interop.read(file)
-    if log is None:
-        return StoredAnswers(_joined(records, _lines(file), str(file)), None)
-    joined = with_answers_of(records, log.answers, str(file), log.origin.task)
-    return StoredAnswers(joined, log.origin, log.notes)
+    log = interop.read(file) if file.is_file() else None
+    if log is not None:
+        joined = with_answers_of(records, log.answers, str(file), log.origin.task)
+        return StoredAnswers(joined, log.origin, log.notes)
+    answers = read_answers(file, benchmark, "{category}/{example_id}")
+    if answers.origin is not None and edition_of(RunReader(file).record.source) != edition:
+        raise UserError(f"{file} is a run in another language. Set --language as for that run")
+    rows = [(item, *_text_and_place(answer), None) for item, answer in answers.by_item.items()]
+    return StoredAnswers(_joined(records, rows, str(file)), answers.origin)
+
+
+def _text_and_place(answer: RecordedAnswer) -> tuple[str | None, int | None]:
+    if isinstance(answer, int):
+        return None, answer if answer >= 0 else None
+    return (answer if answer and answer.strip() else None), None
 
 
 def with_answers_of(
@@ -90,9 +90,10 @@ def with_answers_of(
 
 def _joined(records: pl.DataFrame, rows: Iterable[_Row], file: str) -> pl.DataFrame:
     answers = pl.DataFrame(list(rows), schema=_COLUMNS, orient="row")
-    if answers.select("category", "example_id").is_duplicated().any():
+    if answers["item"].is_duplicated().any():
         raise UserError(f"{file} contains two answers to the same question. Remove duplicates")
-    joined = records.join(answers, on=["category", "example_id"], maintain_order="left")
+    item = pl.format("{}/{}", "category", "example_id")
+    joined = records.with_columns(item=item).join(answers, on="item", maintain_order="left")
     if len(joined) != len(answers):
         raise UserError(
             f"{len(answers) - len(joined)} of the {len(answers)} answers in {file} match no "
@@ -102,7 +103,7 @@ def _joined(records: pl.DataFrame, rows: Iterable[_Row], file: str) -> pl.DataFr
     _refuse_others(joined, file)
     chosen = pl.col("options").list.get(pl.col("place"), null_on_oob=True)
     answered = joined.with_columns(answer=pl.coalesce("text", chosen))
-    return answered.drop("text", "place", "shown")
+    return answered.drop("item", "text", "place", "shown")
 
 
 def covered(
@@ -129,58 +130,17 @@ def covered(
     }
 
 
-class _AnswerLine(BaseModel):
-    model_config = ConfigDict(strict=True)
-    category: str
-    example_id: Annotated[int, Field(ge=-_LAST, le=_LAST)]
-    answer: Annotated[int, Field(ge=0, le=2)] | Annotated[str, Field(min_length=1)] | None
-
-
-def _lines(file: Path) -> Iterator[_Row]:
-    for _, row in read_jsonl(file, _AnswerLine, _FORM):
-        answer = _NOTHING if row.answer is None else row.answer
-        text, place = (answer, None) if isinstance(answer, str) else (None, answer)
-        yield row.category, row.example_id, text, place, None
-
-
-def _of_run(run: RunReader, edition: Edition) -> Iterator[_Row]:
-    """Read the answers of a run; an item without one counts as missing."""
-    if run.record.source.get("benchmark") != "bbq":
-        raise UserError(f"{run.path} is not a run of BBQ. Check the path of --answers")
-    if edition_of(run.record.source) != edition:
-        raise UserError(f"{run.path} is a run in another language. Set --language as for that run")
-    if run.open or run.totals().items < run.planned:
-        raise UserError(f"{run.path} is not finished. Repeat its command to finish it")
-    run.require_texts()
-    for batch in run.result_batches(["item_id", "text"]):
-        for item, text in batch.iter_rows():
-            category, _, example = item.rpartition("/")
-            yield category, int(example), text or _NOTHING, None, None
-
-
-def _origin(run: RunReader) -> interop.Origin:
-    return interop.Origin(
-        tool="evenhand",
-        version=str(run.record.versions.get("evenhand", "")),
-        task=f"bbq, {run.record.method['name']}",
-        model=Side.of(run).model,
-        created=str(run.record.created),
-        file=Path(run.path).name,
-        sha256=run.digests()["answers"],
-    )
-
-
 def _of_log(answers: Iterable[interop.LoggedAnswer], where: str, task: str) -> Iterator[_Row]:
     for number, answered in enumerate(answers, start=1):
         category = answered.about.get("category")
         example = answered.about.get("source_id", answered.about.get("example_id"))
-        if not isinstance(category, str) or not isinstance(example, int) or abs(example) > _LAST:
+        if not isinstance(category, str) or not isinstance(example, int):
             raise UserError(
                 f"{where}: question {number} has no BBQ identifier (category, and source_id or "
                 f"example_id). Its task is {task[:60]!r}"
             )
         options = _own(answered)
-        yield category, example, _said(answered, options), None, sorted(options)
+        yield f"{category}/{example}", _said(answered, options), None, sorted(options)
 
 
 def _own(answered: interop.LoggedAnswer) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import polars as pl
 
 from evenhand import interop
-from evenhand.core.errors import UnreadableReply, UserError
+from evenhand.core.errors import NoAnswer, UnreadableReply, UserError
 from evenhand.findings.estimates import BenchmarkSize, Estimate, Section
 from evenhand.findings.plan import detectable
 from evenhand.findings.report import Report, estimates_over_all
@@ -46,7 +46,7 @@ from evenhand.instruments.bbq.editions import ENGLISH, Edition, Language, editio
 from evenhand.instruments.bbq.sample import BbqSampling, BbqSource, named, sample, sample_of
 from evenhand.interop import ExternalItem
 from evenhand.methods import DefaultPrompt, Method
-from evenhand.methods.baselines.stored_answer import which
+from evenhand.methods.baselines.stored_answer import stored_draft
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
 from evenhand.statistics.metrics.bbq import BIASED, COUNTER, UNKNOWN, UNTARGETED
@@ -103,12 +103,6 @@ class BbqOptions:
         "With --items-from: select items answered biased, wrong (in any direction) or any "
         "(all items).",
     )
-    answers: Path | None = option(
-        None,
-        "Existing answers to score, or to repair with --method detect_first, instead of asking: "
-        "JSON lines with category, example_id and answer, a run folder, or an Inspect or "
-        "lm-evaluation-harness log.",
-    )
     thinking: str | None = thinking_option()
 
 
@@ -160,6 +154,10 @@ class Bbq(Instrument):
     later_facts = ("group", "stands_for")
     options = BbqOptions
     elsewhere = ("bbq",)
+    answer_id = "{category}/{example_id}"
+    every_item: ClassVar = {"preset": "templates", "per_category": None, "per_template": 1,
+                            "categories": None, "exclude_sample": None,
+                            "items_from": None}  # fmt: skip
     measures = (
         _share("s_amb", pl.col("score"), _AMBIGUOUS, better="zero", role="primary",
                within=(-1, 1)),
@@ -264,23 +262,10 @@ class Bbq(Instrument):
             seed=options.sample_seed,
             exclude_sample=options.exclude_sample,
         )
-        sources = options.answers is not None, options.items_from is not None
-        if any(sources) and (all(sources) or replace(sampling, seed=0) != BbqSampling()):
+        if options.items_from is not None and replace(sampling, seed=0) != BbqSampling():
             raise UserError(
-                "--answers and --items-from both select the items. Use only one of them, "
-                "without --per-category, --per-template, --categories and --preset"
-            )
-        if options.answers is not None:
-            stored = with_answers(records, options.answers, edition)
-            drawn_as = sample_of(stored.records, records, sampling.seed)
-            stored_sampling = BbqSampling(stored=covered(stored.records, edition, drawn_as),
-                                          seed=sampling.seed, of=edition.drawn_of)  # fmt: skip
-            return BbqSource(
-                stored.records,
-                stored_sampling,
-                edition=edition,
-                origin=stored.origin,
-                notes=stored.notes,
+                "--items-from selects the items. Omit --per-category, --per-template, --categories "
+                "and --preset"
             )
         sampling = replace(sampling, of=edition.drawn_of)
         if options.items_from is None:
@@ -292,6 +277,27 @@ class Bbq(Instrument):
             rows, by = picked(self, records, run, options.answered)
             sampling = replace(sampling, picked=by)
         return BbqSource(rows, sampling, options.order_seed, edition=edition)
+
+    def answered(self, data: DataFolder, options: BbqOptions, file: Path) -> Source:
+        """Give the records that a file has answers to: a log of another tool works as well.
+
+        Args:
+            data: Where the dataset is stored or downloaded to.
+            options: Name the language.
+            file: The recorded answers.
+
+        Returns:
+            The items, weighed as the records that they stand for.
+        """
+        edition = Edition(options.language)
+        records = self.records(data) if options.language == ENGLISH else edition.records(data)
+        stored = with_answers(records, file, edition, self.name)
+        drawn_as = sample_of(stored.records, records, options.sample_seed)
+        sampling = BbqSampling(stored=covered(stored.records, edition, drawn_as),
+                               seed=options.sample_seed, of=edition.drawn_of)  # fmt: skip
+        return BbqSource(
+            stored.records, sampling, edition=edition, origin=stored.origin, notes=stored.notes
+        )
 
     def worded(self, method: Method, options: BbqOptions) -> Method:
         """Ask in the language of the items, where the method has words in it."""
@@ -307,7 +313,8 @@ class Bbq(Instrument):
         if count is not None and count % 4:
             rounded = -(-count // 4) * 4
             lines.append(_WORDS("rounded", count=count, rounded=rounded, items=items))
-        if options.answers is None and options.items_from is None and items < _DEFAULT_ITEMS:
+        drawn = not self.stores_answers(options) and options.items_from is None
+        if drawn and items < _DEFAULT_ITEMS:
             lines.append(_what_it_shows(self, items))
         return tuple(lines)
 
@@ -436,6 +443,9 @@ def _rows(source: BbqSource) -> Iterator[tuple[Any, ...]]:
     for item in source.read(0, len(source)):
         tags = [{"name": name, "value": value} for name, value in sorted(item.tags.items())]
         try:
-            yield item.id, "answered", None, which(item.answer, item.choices), tags
+            draft = stored_draft(item)
+            yield item.id, "answered", None, draft and draft.choice, tags
+        except NoAnswer as lost:
+            yield item.id, "failed", lost.reason, None, tags
         except UnreadableReply as lost:
             yield item.id, "failed", f"{lost.reason}:{lost.kind}", None, tags

@@ -307,7 +307,7 @@ def _item(row: dict[str, Any], seed: int) -> Item:
     }
     return Item(
         id=name,
-        answer=row.get("answer") or "",
+        answer=row.get("answer", ""),
         prompt=row["question"],
         context=row["context"],
         choices=tuple(row["options"][option] for option in order),

@@ -81,14 +81,14 @@ def prompts(data: DataFolder, domains: str = "") -> list[BoldPrompt]:
     return loaded
 
 
-def drawn(every: list[BoldPrompt], per_group: int, seed: int) -> list[BoldPrompt]:
+def drawn(every: list[BoldPrompt], per_group: int | None, seed: int) -> list[BoldPrompt]:
     """Sample prompts of each group, in turn, so that a run stopped early has some of every group.
 
     A text that appears twice in a group counts once.
 
     Args:
         every: All prompts of the dataset.
-        per_group: Largest number of prompts per group.
+        per_group: Largest number of prompts per group. None: all.
         seed: Seed for sampling.
 
     Returns:
@@ -102,7 +102,8 @@ def drawn(every: list[BoldPrompt], per_group: int, seed: int) -> list[BoldPrompt
         return hashlib.sha256(f"{seed}\n{prompt.id}".encode()).digest()
 
     ordered = [sorted(each.values(), key=turn)[:per_group] for each in by_group.values()]
-    return [each[index] for index in range(per_group) for each in ordered if index < len(each)]
+    most = max(map(len, ordered), default=0)
+    return [each[index] for index in range(most) for each in ordered if index < len(each)]
 
 
 def _refuse_other_counts(items: list[BoldPrompt]) -> None:
@@ -121,7 +122,7 @@ def _refuse_other_counts(items: list[BoldPrompt]) -> None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoldOptions:
     # Our choice of 20: 43 groups, 852 calls with a short reply each.
-    per_group: int = option(20, "Maximum number of prompts per group (43 groups).", least=2)
+    per_group: int | None = option(20, "Maximum number of prompts per group (43 groups).", least=2)
     domains: str = option("", "Domains, comma-separated, such as gender,race. Default: all five.")
     sample_seed: int = option(0, "Random seed for sampling prompts.")
     thinking: str | None = thinking_option()
@@ -138,6 +139,7 @@ class Bold(SpokenOf):
         ("domain", "group", "title", "beginning", "wikipedia"), pl.String()
     )
     options = BoldOptions
+    every_item: ClassVar = {"per_group": None, "domains": ""}
     measures = (
         NEGATIVE_REGARD,
         mean("beyond_wikipedia", "negative regard beyond Wikipedia's sentence", better="zero",

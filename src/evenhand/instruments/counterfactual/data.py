@@ -134,7 +134,7 @@ class CounterfactualDesign:
                     str(part).replace("%", "%25").replace("/", "%2F") for part in request.key
                 ),
                 prompt=request.prompt or " ",
-                answer=(request.answer or " ") if stored else "",
+                answer=(request.answer or None) if stored else "",
                 tags={
                     "cluster": request.id,
                     "family": request.family,

@@ -135,6 +135,7 @@ class CounterfactualTest(Instrument):
         "other": pl.String(),
     }
     options: ClassVar[type[Any]] = CounterfactualOptions
+    answer_id: ClassVar[str | None] = None  # a line of a file says what was asked, too
     asks_again = True
     measures = MEASURES
     groups = (

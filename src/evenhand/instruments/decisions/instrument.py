@@ -95,6 +95,7 @@ class Decisions(OfGroups):
     columns = ("text",)
     facts: ClassVar = {"group": pl.String(), "stratum": pl.String(), "decided": pl.String()}
     options = DecisionsOptions
+    answer_id = None
 
     selects = "each"
     of_people = True

@@ -253,6 +253,9 @@ class DiscrimEval(CounterfactualTest):
     title = "DiscrimEval"
     clusters = "questions"
     options = DiscrimEvalOptions
+    answer_id = "{id}"
+    together = "cluster"
+    every_item: ClassVar = {"questions": 70}
     # As of counterfactual: assumed, until it is measured.
     spread = PairedSpread(measure="excess", sd=0.32, icc=0.0, per_cluster=1, most_per_cluster=1,
                           items_per_row=18, rows="questions",

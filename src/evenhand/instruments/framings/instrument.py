@@ -44,7 +44,7 @@ class FramingsOptions:
         None, "Run folder whose texts are judged, such as one of `measure statements`."
     )
     # Our choice of 100: three questions each.
-    sample: int = option(100, "Maximum number of texts from the run.", least=2)
+    sample: int | None = option(100, "Maximum number of texts from the run.", least=2)
     sample_seed: int = option(0, "Random seed for sampling texts.")
 
 
@@ -76,6 +76,7 @@ class Framings(Instrument):
     columns = ("choice",)
     facts: ClassVar = {"framing": pl.String(), "cluster": pl.String(), "yes": pl.Int64()}
     options = FramingsOptions
+    every_item: ClassVar = {"sample": None}
     measures = (
         _called(OURS, "its own"),
         _called(BETWEEN, "a model's"),
@@ -97,7 +98,7 @@ class Framings(Instrument):
             raise UserError(
                 f"{run.path} has no texts to judge. Resume that run, or pass another as --texts."
             )
-        most = min(options.sample, len(written))
+        most = len(written) if options.sample is None else min(options.sample, len(written))
         places = sorted(random.Random(options.sample_seed).sample(range(len(written)), most))
         return ListedItems(
             self,

@@ -58,6 +58,7 @@ class HarmAudit(Instrument):
     """Audits the judge of a harm policy on labelled examples, each in three forms."""
 
     name = "harm"
+    answer_id = None
     title = "Harm policy"
     clusters = "examples"
     columns = ("prompt", "text", "scores_after")

@@ -88,7 +88,11 @@ def read(data: DataFolder) -> tuple[list[str], list[Descriptor]]:
 
 
 def drawn(
-    templates: list[str], every: list[Descriptor], per_axis: int, n_templates: int, seed: int
+    templates: list[str],
+    every: list[Descriptor],
+    per_axis: int | None,
+    n_templates: int | None,
+    seed: int,
 ) -> list[tuple[str, Descriptor]]:
     """Sample descriptors of each axis and templates, and combine each with each.
 
@@ -97,8 +101,8 @@ def drawn(
     Args:
         templates: All sentence templates.
         every: All descriptors.
-        per_axis: Largest number of descriptors per axis.
-        n_templates: Number of templates.
+        per_axis: Largest number of descriptors per axis. None: all.
+        n_templates: Number of templates. None: all.
         seed: Seed for sampling.
 
     Returns:
@@ -137,8 +141,8 @@ def _descriptor(axis: str, entry: Any) -> Descriptor:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HolisticBiasOptions:
     # Our choice of 6 and 6: 13 axes, 468 calls; the smallest axis has 8 descriptors.
-    per_axis: int = option(6, "Maximum number of descriptors per axis (13 axes).", least=2)
-    templates: int = option(
+    per_axis: int | None = option(6, "Maximum number of descriptors per axis (13 axes).", least=2)
+    templates: int | None = option(
         6, "Number of templates, of 26. Each is combined with every descriptor.", least=1
     )
     sample_seed: int = option(0, "Random seed for sampling descriptors and templates.")
@@ -154,6 +158,7 @@ class HolisticBias(SpokenOf):
     clusters = "descriptors"
     facts: ClassVar = {"axis": pl.String(), "descriptor": pl.String(), "template": pl.String()}
     options = HolisticBiasOptions
+    every_item: ClassVar = {"per_axis": None, "templates": None}
     measures = (
         NEGATIVE_REGARD,
         TOXICITY,

@@ -137,6 +137,7 @@ class JudgeAudit(Instrument):
     facts: ClassVar = dict.fromkeys(TAGS, pl.String())
     groups: ClassVar = (Grouping(column="identity", measures=("shift",)),)
     options = JudgeOptions
+    answer_id = None
     measures: ClassVar[tuple[Measure, ...]] = ()  # of an audit, and of a run: `for_run`
     _run: RunReader | None = None
     _metrics: tuple[str, ...] = malibu.METRICS

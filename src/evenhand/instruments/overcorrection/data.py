@@ -160,7 +160,7 @@ def _columns(row: _BenignTextRow, path: Path, number: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverCorrectionSampling:
-    items: int = 500  # our choice: 0 of 500 still allows 0.6%
+    items: int | None = 500  # our choice: 0 of 500 still allows 0.6%. None: all
     seed: int = 0
     exclude_sample: int | None = None  # the seed of a sample that is avoided
 
@@ -184,8 +184,9 @@ def sample(texts: pl.DataFrame, sampling: OverCorrectionSampling) -> pl.DataFram
     rng = np.random.default_rng(sampling.seed)
     parts = []
     for index, name in enumerate(sets):
-        count = sampling.items // len(sets) + (index < sampling.items % len(sets))
         rows = texts.filter(pl.col("set") == name)
+        of_all = len(rows) * len(sets) if sampling.items is None else sampling.items
+        count = of_all // len(sets) + (index < of_all % len(sets))
         if len(rows) < count:
             raise UserError(
                 f"{name} has {len(rows)} texts, but {count} were requested. Use a smaller --items"

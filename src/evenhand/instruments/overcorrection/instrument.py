@@ -58,7 +58,7 @@ _SCHEMA = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverCorrectionOptions:
-    items: int = option(500, "Number of texts, a third from each dataset.", least=3)
+    items: int | None = option(500, "Number of texts, a third from each dataset.", least=3)
     texts: Path | None = option(
         None, "Your own texts to use instead: JSON lines with text, identity, family and template."
     )
@@ -93,6 +93,8 @@ class OverCorrection(Instrument):
     columns = ("text", "outcome")
     facts: ClassVar = dict.fromkeys(("set", "family", "identity", "template", "text"), pl.String())
     options = OverCorrectionOptions
+    every_item: ClassVar = {"items": None, "exclude_sample": None}
+    silence = True
     measures = (
         Measure(name="made_worse", label="share made worse", statistic=Share(_OUTCOME.is_in(WORSE)),
                 better="lower", role="primary", within=(0, 1)),

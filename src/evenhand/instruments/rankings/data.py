@@ -182,7 +182,7 @@ def _checked(task: Task, where: str, answered: bool) -> Task:
             f"{where}: two candidates have the same name, so an answer would be ambiguous. "
             "Rename either of them"
         )
-    if answered and task.answer is None:
+    if answered and "answer" not in task.model_fields_set:
         raise UserError(f"{where}: it has no answer. To request answers from a model, use --tasks")
     if not answered and task.answer is not None:
         raise UserError(f"{where}: it already has an answer. To score it, use --answers")

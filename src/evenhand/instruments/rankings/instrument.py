@@ -89,6 +89,7 @@ class Rankings(OfGroups):
     columns = ("text",)
     facts: ClassVar = {"candidates": pl.String(), "names": pl.String(), "cluster": pl.String()}
     options = RankingsOptions
+    answer_id = None  # a line of a file says what was ranked, too
     selects = "one"
 
     def source(self, data: DataFolder, options: RankingsOptions) -> Source:
@@ -256,7 +257,7 @@ def _item(entry: NamedTask, stored: bool) -> Item:
     return Item(
         id=entry.id,
         prompt=task.prompt if stored and task.prompt else _asked(task),
-        answer=(task.answer or " ") if stored else "",
+        answer=(task.answer or None) if stored else "",
         tags={
             "candidates": orjson.dumps(_groups(task)).decode(),
             "names": orjson.dumps([c.name for c in task.candidates]).decode(),

@@ -99,7 +99,7 @@ def _parsed(data: bytes, name: str) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RtpSampling:
-    prompts: int = 100  # of each bucket; StarDTox paper, IV-A
+    prompts: int | None = 100  # of each bucket; StarDTox paper, IV-A. None: all
     continuations: int = 25  # Gehman et al. 2020; StarDTox paper, IV-A
     challenging: bool = False  # only what the set itself marks so
     seed: int = 0

@@ -61,7 +61,7 @@ _TOXICITY, _TEXT = pl.col("toxicity"), pl.col("text")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RtpOptions:
-    prompts: int = option(
+    prompts: int | None = option(
         100, "Number of prompts per bucket: toxicity 0.5 to 0.6, and 0.8 to 1.", least=1
     )
     continuations: int = option(25, "Number of continuations per prompt.", least=1)
@@ -156,6 +156,7 @@ class RealToxicityPrompts(Instrument):
     columns = ("text",)
     facts: ClassVar = FACTS
     options = RtpOptions
+    every_item: ClassVar = {"prompts": None, "challenging": False, "exclude_sample": None}
     answer_tokens = "tokens"
     asks_again = True
     further_runs = (QUALITY.folder,)

@@ -105,7 +105,7 @@ class RewardTexts:
         """Score without a pause: a pair that waited for others would run out of its time."""
         own = vars(self)
         scores = own["_probes"].scores(int(item.id), own["_score"])
-        return Answer(drafts=(Draft(text=item.answer, scores=scores),), stopped="single_pass")
+        return Answer(drafts=(Draft(text=item.answer or "", scores=scores),), stopped="single_pass")
 
 
 class Reward(Instrument):

@@ -1,7 +1,6 @@
 """SQuAD v2 as an instrument: whether answers stay right, and silent where there is none."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import orjson
@@ -22,12 +21,13 @@ from evenhand.instruments._contract import (
     why_lost,
 )
 from evenhand.instruments.squad.source import (
+    BY_WORDS,
+    VERBATIM,
     SquadData,
     SquadSampling,
     SquadSource,
     prompt,
     sample,
-    with_answers,
 )
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
@@ -63,11 +63,6 @@ class SquadOptions:
         False, "Omit the passage, to measure what the model knows without it."
     )
     sample_seed: int = option(0, "Random seed for sampling questions.")
-    answers: Path | None = option(
-        None,
-        "Existing answers to score instead of asking, in SQuAD format: a JSON object from "
-        'question id to answer, "" for none. Plain or .gz.',
-    )
 
 
 def _share(name: str, value: pl.Expr, **more: Any) -> Measure:
@@ -93,6 +88,9 @@ class Squad(Instrument):
     columns = ("text",)
     facts: ClassVar = {"article": pl.String(), "golds": pl.String(), "reading": pl.String()}
     options = SquadOptions
+    every_item: ClassVar = {"questions": SquadOptions().questions, "all": True, "first": None,
+                            "closed_book": False}  # fmt: skip
+    silence = True
     measures = (
         _share("exact", pl.col("exact"), better="higher"),
         _f1("f1"),
@@ -110,18 +108,12 @@ class Squad(Instrument):
         count = None if options.all else options.questions
         sampling = SquadSampling(questions=count, first=options.first, seed=options.sample_seed)
         specified = options.all or options.questions != SquadOptions().questions
-        if options.answers is not None and (specified or options.first or options.closed_book):
-            raise UserError(
-                "--answers scores all existing answers. Omit --questions, --all, --first and "
-                "--closed-book"
-            )
         if options.first and specified:
             raise UserError("--first selects the questions. Omit --questions and --all")
         records = SquadData(local=data.local, cache=data.cache).records()
-        if options.answers is not None:
-            return SquadSource(with_answers(records, options.answers), sampling)
+        reading = VERBATIM if self.stores_answers(options) else BY_WORDS
         sampled = sample(records, sampling)
-        return SquadSource(sampled, sampling, closed_book=options.closed_book)
+        return SquadSource(sampled, sampling, closed_book=options.closed_book, reading=reading)
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Exact match, F1, silence and length of each answer; null where there is none."""
@@ -171,7 +163,7 @@ def _percent(part: float, total: int) -> float | None:
 def said(text: str, reading: str) -> str:
     """What an answer claims. Stored answers are taken word for word, as the official scorer does;
     a model was asked to say NO ANSWER where there is none."""
-    return "" if reading == "words" and normalised(text) == _NO_ANSWER else text
+    return "" if reading == BY_WORDS and normalised(text) == _NO_ANSWER else text
 
 
 def _scored(

@@ -1,8 +1,6 @@
 """SQuAD's questions as items: passage, question and the form of the answer in one prompt; of a
 closed book the passage is not shown."""
 
-import gzip
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +18,8 @@ from evenhand.instruments.files import DrawnItems, PinnedFiles, card_of, prompt_
 from evenhand.statistics.metrics.readings import has_words
 
 _NAME = "squad_v2"
+# How an answer is read: a model was asked to say NO ANSWER; a recorded one is taken word for word.
+BY_WORDS, VERBATIM = "words", "verbatim"
 
 
 card = partial(card_of, __package__)
@@ -73,44 +73,6 @@ def _holds(folder: Path, file: str) -> bool:
     return (folder / file).is_file() or (folder / f"{file}.gz").is_file()
 
 
-def with_answers(records: pl.DataFrame, file: Path) -> pl.DataFrame:
-    """The questions that have a stored answer, with it as column `answer`; "" says: no answer."""
-    stored = _read(file)
-    if not isinstance(stored, dict) or not all(isinstance(text, str) for text in stored.values()):
-        raise UserError(
-            f'{file} must contain a single JSON object: {{"question id": "answer", …}}, with '
-            '"" for no answer'
-        )
-    answers = pl.DataFrame(
-        {"id": list(stored), "answer": list(stored.values())},
-        schema={"id": pl.String, "answer": pl.String},
-    )
-    joined = records.join(answers, on="id", maintain_order="left")
-    if joined.is_empty():
-        raise UserError(
-            f"none of the {len(answers)} answers in {file} belongs to the development set "
-            "of SQuAD v2"
-        )
-    if len(joined) != len(answers):
-        raise UserError(
-            f"{len(answers) - len(joined)} of the {len(answers)} answers in {file} match no "
-            "question in the development set of SQuAD v2"
-        )
-    return joined
-
-
-def _read(file: Path) -> Any:
-    if not file.is_file():
-        raise UserError(f"{file} is not a file")
-    try:
-        data = file.read_bytes()
-        return orjson.loads(gzip.decompress(data) if file.suffix == ".gz" else data)
-    except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f"{file} cannot be read: {error}") from None
-    except orjson.JSONDecodeError as error:
-        raise UserError(f"{file} is not JSON: {error}") from None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SquadSampling:
     questions: int | None = 300  # ours; None: all 11,873
@@ -151,14 +113,16 @@ def prompt(closed_book: bool = False) -> Prompt:
 
 
 class SquadSource(DrawnItems[pl.DataFrame]):
-    """A sample of SQuAD v2 as a source of items. The tags of an item hold all that scoring needs.
-
-    With a column `answer` the answers exist already. An empty one, which says that there is none,
-    becomes a blank: an item without any answer would be an item to be asked.
-    """
+    """A sample of SQuAD v2 as a source of items. The tags of an item hold all that scoring
+    needs."""
 
     def __init__(
-        self, records: pl.DataFrame, sampling: SquadSampling, *, closed_book: bool = False
+        self,
+        records: pl.DataFrame,
+        sampling: SquadSampling,
+        *,
+        closed_book: bool = False,
+        reading: str = BY_WORDS,
     ) -> None:
         self._sha256 = sha256_of(records.select("id"))  # of the sample, not of its order
         # In a seeded order, so that a run that is stopped early has asked a bit of every article.
@@ -166,23 +130,20 @@ class SquadSource(DrawnItems[pl.DataFrame]):
         self._drawn = records[order]
         self._sampling = sampling
         self._closed_book = closed_book
-        self._stored = "answer" in records.columns
+        self._reading = reading
 
     def fingerprint(self) -> dict[str, Any]:
         template = prompt(self._closed_book)
-        by_id = self._drawn.sort("id")
-        answers = {"answers": sha256_of(by_id.select("id", "answer"))} if self._stored else {}
         return {
             "kind": "benchmark",
             "benchmark": "squad",
             "version": card()["version"],
             "revision": card()["data"]["revision"],
             "prompt": {template.label: template.sha256},
-            "sampling": {"stored": True} if self._stored else self._sampling.describe(),
+            "sampling": self._sampling.describe(),
             "items": len(self._drawn),
             "order": "spread",
             "sha256": self._sha256,
-            **answers,
         }
 
     def read(self, start: int, stop: int) -> Iterator[Item]:
@@ -195,10 +156,9 @@ class SquadSource(DrawnItems[pl.DataFrame]):
         return Item(
             id=row["id"],
             prompt=message.content,
-            answer=(row["answer"] or " ") if self._stored else "",
             tags={
                 "article": row["article"],
                 "golds": orjson.dumps(row["golds"]).decode(),
-                "reading": "verbatim" if self._stored else "words",
+                "reading": self._reading,
             },
         )

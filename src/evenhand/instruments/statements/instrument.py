@@ -68,7 +68,11 @@ def topics(file: Path | None) -> list[Item]:
 
 
 def sample(
-    every: Sequence[Item], types: str | None, per_type: int, seed: int, excluded: Collection[str]
+    every: Sequence[Item],
+    types: str | None,
+    per_type: int | None,
+    seed: int,
+    excluded: Collection[str],
 ) -> list[Item]:
     """Sample topics of each bias type by a hash of their words.
 
@@ -77,7 +81,7 @@ def sample(
     Args:
         every: All topics.
         types: Bias types with commas. None: all.
-        per_type: Largest number of topics per type.
+        per_type: Number of topics per type. None: all.
         seed: Seed for sampling.
         excluded: Topics to leave out, whatever their spelling.
 
@@ -102,8 +106,8 @@ def sample(
     return [topic for name in names for topic in _drawn(name, by_type[name], per_type, seed)]
 
 
-def _drawn(name: str, topics: Sequence[Item], per_type: int, seed: int) -> list[Item]:
-    if len(topics) < per_type:
+def _drawn(name: str, topics: Sequence[Item], per_type: int | None, seed: int) -> list[Item]:
+    if per_type is not None and len(topics) < per_type:
         raise UserError(f"{name} has {len(topics)} topics. Use --per-type {len(topics)}")
     order = sorted(topics, key=lambda topic: draw(seed, "statements", name, spelling(topic.prompt)))
     return order[:per_type]
@@ -157,7 +161,7 @@ class StatementsOptions:
     )
     types: str | None = option(None, "Bias types, comma-separated. Default: all that have topics.")
     # Our choice of 8: with three roles and a rater 240 calls, and intervals over 40 topics.
-    per_type: int = option(
+    per_type: int | None = option(
         8,
         "Number of topics per bias type. Each role of the type writes about every topic.",
         least=1,
@@ -193,6 +197,7 @@ class Statements(Instrument):
     columns = ("text",)
     facts: ClassVar = {"bias_type": pl.String(), "topic": pl.String(), "role": pl.String()}
     options = StatementsOptions
+    every_item: ClassVar = {"types": None, "per_type": None, "unseen": None}
     further_runs = (RATINGS.folder,)
     measures = (
         _rated("bias_score", "lower", role="primary"),

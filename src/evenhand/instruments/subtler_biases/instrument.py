@@ -146,6 +146,7 @@ class SubtlerChoices(Instrument):
     columns = ("choice",)
     facts: ClassVar = {"bias_type": pl.String(), "cluster": pl.String(), "order": pl.String()}
     options = ChoicesOptions
+    every_item: ClassVar = {"sample": None, "all": True}
     measures = (
         _share("stereotype_lead", "stereotype minus its opposite",
                (_PICKED == STEREOTYPE).cast(pl.Int64) - (_PICKED == ANTI).cast(pl.Int64),

@@ -161,6 +161,7 @@ class XsTest(Instrument):
     columns = ("text",)
     facts: ClassVar = {"type": pl.String(), "label": pl.String(), "cluster": pl.String()}
     options = XsTestOptions
+    every_item: ClassVar = {"per_type": 25}
     measures = (
         _refused("over_refusal", _SAFE, "lower", role="primary"),
         _refused("refusal_unsafe", _UNSAFE, "higher", role="guardrail", margin=MARGIN,

@@ -31,7 +31,7 @@ def bbq(options: Mapping[str, Any]) -> tuple[MemoryDataset, str]:
     chosen = instrument.options_from(options)
     if instrument.stores_answers(chosen):
         raise UserError("answers that exist are scored by: evenhand measure bbq --answers FILE")
-    source = instrument.source(configuration.data_folder(), chosen)
+    source = instrument.questions(configuration.data_folder(), chosen)
     samples = [_sample(item) for item in source.read(0, len(source))]
     return MemoryDataset(samples, name="bbq"), chosen.language
 

@@ -12,8 +12,8 @@ from evenhand.methods.baselines.single_prompt import (
     ask_for_choice,
     choice_agent,
     question,
-    stored_draft,
 )
+from evenhand.methods.baselines.stored_answer import stored_draft
 from evenhand.methods.evaluators import (
     ChoiceBrain,
     of_choice,

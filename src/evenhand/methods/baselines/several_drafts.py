@@ -38,9 +38,9 @@ from evenhand.methods.baselines.single_prompt import (
     draft_by,
     first_draft,
     question,
-    stored_draft,
     text_agent,
 )
+from evenhand.methods.baselines.stored_answer import stored_draft
 from evenhand.methods.evaluators import ChoiceBrain, of_choice, support_bound, support_by_rule
 from evenhand.methods.shared_settings import (
     JUDGE_FAILED,

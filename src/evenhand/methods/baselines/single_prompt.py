@@ -26,7 +26,7 @@ from evenhand.agents import (
 from evenhand.agents.prompts import LETTERS, Prompt, load
 from evenhand.core import Answer, Draft, Item
 from evenhand.core.errors import UnreadableReply, Unsuited, UserError
-from evenhand.methods.baselines.stored_answer import which
+from evenhand.methods.baselines.stored_answer import stored_draft
 
 
 @cache
@@ -120,15 +120,6 @@ PLAIN_CHOICE = load("baselines/default_choice")
 async def first_draft(item: Item, ask: Ask) -> Draft:
     """The answer that is there already, or else the model's own to the plain task."""
     return stored_draft(item) or await draft_by(item, ask, PLAIN_TEXT, PLAIN_CHOICE)
-
-
-def stored_draft(item: Item) -> Draft | None:
-    if not item.answer:
-        return None
-    if not item.choices:
-        return Draft(text=item.answer)
-    choice = which(item.answer, item.choices)
-    return Draft(text=item.choices[choice], choice=choice)
 
 
 # The same task in three wordings of ours, for how much of a score is the wording. The second names

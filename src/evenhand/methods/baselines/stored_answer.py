@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from evenhand.agents import Agent, Ask
 from evenhand.core import Answer, Draft, Item
-from evenhand.core.errors import UnreadableReply, Unsuited, UserError
+from evenhand.core.errors import NoAnswer, UnreadableReply, Unsuited, UserError
 
 _SHORTEST_PREFIX = 12  # our choice: below it a cut answer may fit by accident
 
@@ -32,13 +32,23 @@ class StoredAnswer(_AsksNobody):
     name: ClassVar[str] = "stored"
 
     async def answer(self, item: Item, ask: Ask) -> Answer:  # noqa: ARG002
-        if not item.answer:
+        draft = stored_draft(item)
+        if draft is None:
             raise Unsuited(f"item {item.id!r} has no stored answer")
-        if not item.choices:
-            return Answer(drafts=(Draft(text=item.answer),), stopped="single_pass")
-        choice = which(item.answer, item.choices)
-        draft = Draft(text=item.choices[choice], choice=choice)
         return Answer(drafts=(draft,), stopped="single_pass")
+
+
+def stored_draft(item: Item) -> Draft | None:
+    """Give the answer that an item has. None where it is still to be asked for; one that is known
+    to be missing ends the item."""
+    if item.answer is None:
+        raise NoAnswer(f"item {item.id!r} has no recorded answer")
+    if not item.answer:
+        return None
+    if not item.choices:
+        return Draft(text=item.answer)
+    choice = which(item.answer, item.choices)
+    return Draft(text=item.choices[choice], choice=choice)
 
 
 def which(text: str, choices: tuple[str, ...]) -> int:

@@ -20,6 +20,7 @@ from evenhand.core.errors import (
     DeadlinePassed,
     EvenhandError,
     ModelError,
+    NoAnswer,
     UnreadableReply,
     Unsuited,
     UserError,
@@ -173,7 +174,7 @@ async def answer_one(
                 answer = await plan.method.answer(item, talk)
         except TimeoutError:
             raise DeadlinePassed(f"the item's {plan.limits.seconds:g} s are used up") from None
-    except (ModelError, UnreadableReply, Unsuited) as error:
+    except (ModelError, NoAnswer, UnreadableReply, Unsuited) as error:
         if isinstance(error, Unsuited) and position == 0:  # the others are hardly of another kind
             raise UserError(str(error)) from None
         spent = (*talk.budget.spent(), talk.tags_taken_off)

@@ -143,7 +143,7 @@ class RateText:
         else:
             marks = await side_by_side(*(rated_by_digit(name, item, ask) for name in SCORES))
             scores = dict(zip(SCORES, marks, strict=True))
-        return Answer(drafts=(Draft(text=item.answer, scores=scores),), stopped="single_pass")
+        return Answer(drafts=(Draft(text=item.answer or "", scores=scores),), stopped="single_pass")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -272,7 +272,7 @@ async def _report(folder: Path, case: dict[str, str], out: Path) -> Report:
     count = len(answers.read_bytes().splitlines())
     if count == len(items.read_bytes().splitlines()):
         return await measuring.measure(instrument, out=out, options={"answers": answers})
-    source = instrument.source(
+    source = instrument.questions(
         DataFolder(local=None, cache=out), instrument.options_from({"preset": "all"})
     )
     model = control_model(gold_reader(), source, instrument.generated, 0)

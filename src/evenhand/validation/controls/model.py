@@ -125,8 +125,8 @@ class ControlQuestions(Bbq):
         del data
         return self.generated
 
-    def source(self, data: DataFolder, options: BbqOptions) -> Source:
-        return ControlSource(self.name, super().source(data, options))
+    def questions(self, data: DataFolder, options: BbqOptions) -> Source:
+        return ControlSource(self.name, super().questions(data, options))
 
 
 class ControlSource:

@@ -93,7 +93,7 @@ class Bench:
         """
         instrument = questions or self.questions
         settings = instrument.options_from(options)
-        source = instrument.source(_NO_DATA, settings)
+        source = instrument.questions(_NO_DATA, settings)
         self.runs += 1
         return await measuring.measure(
             instrument,
@@ -124,7 +124,7 @@ class Bench:
         another one takes over where it is asked by a remedy."""
         instrument = self.questions
         options: dict[str, Any] = {"per_category": instrument.half}
-        source = instrument.source(_NO_DATA, instrument.options_from(options))
+        source = instrument.questions(_NO_DATA, instrument.options_from(options))
         self.runs += 1
         return await measuring.frontier(
             instrument,

@@ -177,6 +177,7 @@ def _stopped(
 
 SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "report.unfinished": "{done:,} of {planned:,} items done. Conclusions need a finished run.",
+    "report.recorded": "Recorded answers to {items:,} of {of:,} items.",
     "report.none_scored": "None of {n:,} answers could be scored.",
     "report.picked_by_itself": "These items were selected because this system answered them "
     "{answered}. They say nothing about other items. Measure another system on them instead.",

@@ -1,5 +1,6 @@
 """The numbers of `new_instrument`, worked by hand."""
 
+import json
 import re
 from pathlib import Path
 
@@ -43,3 +44,17 @@ def test_an_answer_that_cannot_be_read_is_missing_and_not_wrong(tmp_path: Path) 
     report = eh.measure(part, model=mumbles, out=tmp_path / "run")
     assert report.coverage.scored == 0
     assert report["right"].value is None
+
+
+def test_recorded_answers_are_scored_without_a_model(tmp_path: Path) -> None:
+    job = instrument.JOBS[0]
+    rows = [
+        {"id": f"{job}/0", "answer": "a woman"},
+        {"id": f"{job}/1", "answer": "a woman"},
+        {"id": f"{job}/2", "answer": None},
+    ]
+    file = tmp_path / "answers.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    report = eh.measure(instrument.NewInstrument(), out=tmp_path / "run", options={"answers": file})
+    assert report["right"].value == 0.5
+    assert (report.coverage.n, report.coverage.scored) == (3, 2)
