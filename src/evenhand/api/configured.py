@@ -9,9 +9,9 @@ from typing import Any
 from evenhand.agents import Cast
 from evenhand.agents.tools.search.base import ROLE as SEARCH
 from evenhand.core import environment
-from evenhand.core.errors import UserError, choices_for
+from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
-from evenhand.experiments.config import Config, ModelConfig
+from evenhand.experiments.config import Config
 from evenhand.experiments.measuring import Measurement, RunModels
 from evenhand.experiments.request import Request
 from evenhand.experiments.settings import RunSettings
@@ -70,7 +70,7 @@ def alone(config: Config, players: Mapping[str, str | None]) -> Config:
         players: The name of the model of each role; None for the one of the cast. The first role
             is the one that every other agent is played by.
     """
-    models = {role: _model_named(config, name or config.roles.get(role, "default"))
+    models = {role: config.model_named(name or config.roles.get(role, "default"))
               for role, name in players.items()}  # fmt: skip
     first = models.pop(next(iter(players)))
     if models.get(OTHER) == first:
@@ -80,14 +80,6 @@ def alone(config: Config, players: Mapping[str, str | None]) -> Config:
     roles = {role: role for role in models}
     update = {"models": {**models, "default": first}, "roles": roles, "search": None}
     return config.model_copy(update=update)
-
-
-def _model_named(config: Config, name: str) -> ModelConfig:
-    if name not in config.models:
-        raise UserError(
-            f"the config has no model {name!r}. {choices_for(name, sorted(config.models))}"
-        )
-    return config.models[name]
 
 
 def in_config(config: Config, settings: RunSettings) -> RunSettings:

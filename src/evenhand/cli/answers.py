@@ -88,7 +88,8 @@ async def _ask(
     """Answer the item and collect the turns; `aloud` prints each turn as it arrives."""
     config = options.load()
     limits = in_config(config, options.settings).limits
-    async with waiting(f"asking by {method.name}") as line:
+    model = config.default_model()
+    async with waiting(f"asking {model.model or model.address} by {method.name}") as line:
 
         def heard(turn: Turn) -> None:
             turns.append(turn)

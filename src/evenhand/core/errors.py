@@ -35,7 +35,6 @@ class EvenhandError(Exception):
     """The root: catch it to catch everything that evenhand raises on purpose."""
 
     reason: ClassVar[str] = "error"
-    retry_can_help: ClassVar[bool] = False
 
 
 class UserError(EvenhandError):
@@ -71,7 +70,6 @@ class ModelError(EvenhandError):
 
 class ModelBusy(ModelError):
     reason = "model_busy"
-    retry_can_help = True
 
 
 class ModelRefused(ModelError):
@@ -80,7 +78,6 @@ class ModelRefused(ModelError):
 
 class DeadlinePassed(ModelError):
     reason = "deadline_passed"
-    retry_can_help = True
 
 
 class BudgetSpent(ModelError):
@@ -93,12 +90,10 @@ class TurnMissing(ModelError):
 
 class ScorerFailed(ModelError):
     reason = "scorer_failed"
-    retry_can_help = True
 
 
 class SearchFailed(ModelError):
     reason = "search_failed"
-    retry_can_help = True
 
 
 REFUSAL = "refusal"  # the kind of an unreadable reply in which the model declines to answer
@@ -119,7 +114,6 @@ class BatchFailed(EvenhandError):
     """Ends the run, not the item: what was submitted is on record, and the next run goes on."""
 
     reason = "batch_failed"
-    retry_can_help = True
 
 
 class Undefined(EvenhandError):
@@ -136,7 +130,6 @@ class StoreError(EvenhandError):
 
 class RunLocked(StoreError):
     reason = "run_locked"
-    retry_can_help = True
 
 
 class Fenced(StoreError):
@@ -157,7 +150,6 @@ class CorruptArchive(StoreError):
 
 class DiskFull(StoreError):
     reason = "disk_full"
-    retry_can_help = True
 
 
 def model_error(reason: str, message: str, attempts: int) -> ModelError:

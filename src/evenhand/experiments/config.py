@@ -229,14 +229,18 @@ class Config(BaseModel):
         update = {"models": {"default": model}, "roles": {}, "search": None}
         return self.model_copy(update=update)
 
-    def with_default(self, name: str) -> "Config":
-        """Return the config with this model of it as the only one, which plays by default."""
+    def model_named(self, name: str) -> ModelConfig:
+        """Return the model of this name; a `UserError` lists those that there are."""
         if name not in self.models:
             raise UserError(
                 f"--judge: the config has no model {name!r}. "
                 f"{choices_for(name, sorted(self.models))}"
             )
-        return self.model_copy(update={"models": {"default": self.models[name]}})
+        return self.models[name]
+
+    def with_default(self, name: str) -> "Config":
+        """Return the config with this model of it as the only one, which plays by default."""
+        return self.model_copy(update={"models": {"default": self.model_named(name)}})
 
     def systems(self) -> dict[str, str]:
         """The system prompt of the default model and of each role: "" for none."""

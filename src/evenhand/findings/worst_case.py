@@ -215,7 +215,7 @@ def bounds_of_change(measure: Measure, pair: WorstCasePair) -> Bounds | None:
 
 def _bounds_of_distance(center: float, pair: WorstCasePair, missing: int) -> Bounds:
     """Give what the change of the distance from the unbiased value could be. How many answers would
-    overturn it is not counted: the distance is no sum over clusters."""
+    overturn it is not counted: the distance is not a sum over clusters."""
     (before_near, before_far), (after_near, after_far) = (
         _distances(center, fill) for fill in (pair.before, pair.after)
     )

@@ -151,7 +151,7 @@ class _Windows:
             tenant=self.talk.tenant,
             cache=self.cache,
         )
-        self.withdrawn.append(verdict)  # until it is known that its words are no thinking
+        self.withdrawn.append(verdict)  # until it is known that its words are not thinking
         self.talk.broken_off = any(verdict.cut_off for verdict in self.withdrawn)
         if self._read_words():
             return

@@ -693,7 +693,7 @@ class BatchQueue:
                 found.append((batch, self._read(batch, there)))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise CorruptRun(
-                    f"{self._folder.root}/{name} or a file beside it cannot be read ({error})"
+                    f"{self._folder.root}/{name} or a file next to it cannot be read ({error})"
                 ) from None
         return found
 

@@ -408,7 +408,7 @@ def _assembled(body: bytes) -> dict[str, Any]:
             for piece in chunk.get("choices") or ():
                 index = piece.get("index") or 0
                 if not isinstance(index, int):
-                    raise TypeError(f"{index!r} is no index")
+                    raise TypeError(f"{index!r} is not an index")
                 _add(choices.setdefault(index, {"message": {}}), piece)
         except (orjson.JSONDecodeError, AttributeError, TypeError, KeyError) as error:
             raise BadBody(f"a chunk of the stream cannot be read ({error})") from None

@@ -202,7 +202,7 @@ class ChoicesReply(ABC):
             sent: What went out.
 
         Returns:
-            The words, and whether all that was given before is no part of the answer.
+            The words, and whether none of the earlier words belongs to the answer.
 
         Raises:
             Refused: If what went out turns out to be thinking.

@@ -19,15 +19,6 @@ from evenhand.instruments.bbq.editions import ENGLISH, Edition
 from evenhand.instruments.files import DrawnItems, names_in, number_of, sha256_of
 from evenhand.interop import Origin
 
-PRESETS = {
-    "templates": (
-        "an aligned and a non-aligned block of each of the 343 templates: 2,728 items (default)"
-    ),
-    "all": "all 58,492 items",
-    "stardtox": "100 random items from each of 11 categories, as in the StarDTox paper",
-    "mabrf": "the 110 items of the MABRF paper",
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BbqSampling:

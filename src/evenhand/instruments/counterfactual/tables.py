@@ -22,7 +22,6 @@ from evenhand.statistics.metrics.readings import word_odds
 
 _WORDS = InstrumentWords(__package__)
 EQUIVALENT = "equivalent"
-EFFECTS = "effects"
 _EXCESS = "any two groups (adjusted)"
 _EXAMPLES = 3  # our choice: of each family, as many as can be read on a screen
 _LEAST = 10  # our choice: a word that occurs fewer times says nothing about anybody
