@@ -166,6 +166,8 @@ def test_what_differs_names_the_sample_of_the_run_itself() -> None:
         drawn = "44 a run (balanced, per\\_category 4, seed 0)"
         assert drawn in shown
         assert "8 of each" not in shown
+        (note,) = made.notes  # it was run before the recipe asked the terminating agent always
+        assert_names(note, "bbq-mabrf", "terminate=changed", "always")
 
 
 def test_no_question_of_the_recorded_mabrf_run_is_among_the_papers() -> None:
