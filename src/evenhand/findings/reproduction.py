@@ -1,15 +1,13 @@
 """A reproduction is a table of a paper with the paper's numbers next to ours, each of ours with its
 interval; a catalogue says which tables there are and what each needs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import product
 from typing import Any
 
 import polars as pl
 from pydantic import TypeAdapter
 
-from evenhand.agents.method import of_record
 from evenhand.core.errors import UserError
 from evenhand.findings.audit import Audit
 from evenhand.findings.display import Displayable
@@ -270,28 +268,8 @@ def reproduction(
         ours=tuple(ModelCells(model=model, cells=cells[model]) for model in models),
         runs=tuple(ran),
         differs=table.differs,
-        notes=(*whys, *_other_settings(paper, table, results, models)),
+        notes=tuple(whys),
     )
-
-
-def _other_settings(
-    paper: Paper,
-    table: Table,
-    results: Mapping[tuple[str, str], Found],
-    models: Sequence[str],
-) -> Iterator[str]:
-    """Name the settings of each run that are not those of the recipe."""
-    for model, name in product(models, table.runs()):
-        result, recipe = results.get((model, name)), paper.runs[name].settings
-        if isinstance(result, Report) and recipe:
-            method = of_record(result.side.method)
-            others = [
-                f"{key}={own} where the recipe has {value}"
-                for key, value in recipe.items()
-                if (own := getattr(method, key)) != value
-            ]
-            if others:
-                yield f"{model}: {name} was run with {', '.join(others)}"
 
 
 def _ours(

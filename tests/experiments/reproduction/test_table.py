@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.experiments.reproducing import found_in
+from evenhand.experiments.reproducing import found_in, other_settings
 from evenhand.findings.audit import Audit
 from evenhand.findings.estimates import Bounds, Coverage, Section
 from evenhand.findings.papers import paper_named
@@ -166,7 +166,8 @@ def test_what_differs_names_the_sample_of_the_run_itself() -> None:
         drawn = "44 a run (balanced, per\\_category 4, seed 0)"
         assert drawn in shown
         assert "8 of each" not in shown
-        (note,) = made.notes  # it was run before the recipe asked the terminating agent always
+        # It was run before the recipe asked the terminating agent always.
+        (note,) = other_settings(paper, table, {("m", "bbq-mabrf"): found})
         assert_names(note, "bbq-mabrf", "terminate=changed", "always")
 
 
