@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from evenhand.agents.method import of_record
 from evenhand.core.errors import UserError, choices_for
 from evenhand.core.prices import Prices
 from evenhand.experiments.measuring import Measurement, measure
@@ -18,7 +19,7 @@ from evenhand.experiments.settings import RunSettings
 from evenhand.findings.audit import audit_of, is_audit
 from evenhand.findings.forecast import FrontierForecast, forecast, whole
 from evenhand.findings.papers import OF_RUN, Paper, RecipeSample, Size, Table
-from evenhand.findings.report import report
+from evenhand.findings.report import Report, report
 from evenhand.findings.reproduction import Found, Reproduction, catalogue, reproduction
 from evenhand.instruments import instrument_named, instrument_of
 from evenhand.instruments._contract import DataFolder, Services
@@ -258,10 +259,42 @@ def laid_out(arguments: Reproducing, plan: PlannedJobs) -> list[Reproduction]:
     found = {place: found_in(arguments.folder(*place)) for place in places}
     results = {place: result for place, result in found.items() if result is not None}
     missing = {key: why for key, why in plan.missing.items() if key not in results}
-    return [
+    tables = [
         reproduction(arguments.paper, table, arguments.size, results, missing, plan.models)
         for table in arguments.tables
     ]
+    others = [other_settings(arguments.paper, table, results) for table in arguments.tables]
+    return [
+        replace(table, notes=(*table.notes, *notes))
+        for table, notes in zip(tables, others, strict=True)
+    ]
+
+
+def other_settings(paper: Paper, table: Table, results: Mapping[Place, Found]) -> list[str]:
+    """Name the settings of the runs of a table that are not those of its recipe.
+
+    Args:
+        paper: The paper.
+        table: The table, whose runs are looked at.
+        results: What each run showed, by model and name of the run.
+
+    Returns:
+        One note per run with other settings.
+    """
+    notes = []
+    for (model, name), result in results.items():
+        if name not in table.runs() or not isinstance(result, Report):
+            continue
+        method, recipe = of_record(result.side.method), paper.runs[name].settings
+        own = {key: getattr(method, key) for key in recipe}
+        others = [
+            f"{key}={own[key]} where the recipe has {value}"
+            for key, value in recipe.items()
+            if own[key] != value
+        ]
+        if others:
+            notes.append(f"{model}: {name} was run with {', '.join(others)}")
+    return notes
 
 
 def write_tables(arguments: Reproducing, plan: PlannedJobs) -> list[Reproduction]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.experiments.reproducing import found_in
+from evenhand.experiments.reproducing import found_in, other_settings
 from evenhand.findings.audit import Audit
 from evenhand.findings.estimates import Bounds, Coverage, Section
 from evenhand.findings.papers import paper_named
@@ -166,6 +166,9 @@ def test_what_differs_names_the_sample_of_the_run_itself() -> None:
         drawn = "44 a run (balanced, per\\_category 4, seed 0)"
         assert drawn in shown
         assert "8 of each" not in shown
+        # It was run before the recipe asked the terminating agent always.
+        (note,) = other_settings(paper, table, {("m", "bbq-mabrf"): found})
+        assert_names(note, "bbq-mabrf", "terminate=changed", "always")
 
 
 def test_no_question_of_the_recorded_mabrf_run_is_among_the_papers() -> None:
