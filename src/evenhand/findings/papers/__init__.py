@@ -133,7 +133,7 @@ class Table(_RecipePart):
     rows: tuple[TableLine, ...]
     columns: tuple[TableLine, ...]
     published: tuple[PublishedRow, ...] = ()
-    drawn: Shape | None = None  # of a figure: how its numbers are drawn, beside the tables
+    drawn: Shape | None = None  # of a figure: how its numbers are drawn, in addition to its tables
     line: float | None = None  # of bars: the value that says "none"
     read_off: bool = False  # published values are read off a drawing, or told in the text only
     differs: tuple[str, ...]  # what is not as in the paper, apart from the model
