@@ -139,7 +139,7 @@ class Table(_RecipePart):
     differs: tuple[str, ...]  # what is not as in the paper, apart from the model
     needs: tuple[Need, ...]
     reason: str = ""  # why it cannot be run, where it cannot
-    elsewhere: str = ""  # a run of it that is not laid out here: a sentence with a link
+    elsewhere: str = ""  # what there is to say of our own runs of it: a sentence with a link
     name: str = ""  # of the file
 
     @model_validator(mode="after")
