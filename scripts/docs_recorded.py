@@ -1,4 +1,4 @@
-"""Draw the pictures of README and of the main pages from what was recorded, with the charts that a
+"""Draw the pictures of the main pages from what was recorded, with the charts that a
 report has: `EVENHAND_DATA=data python scripts/docs_recorded.py docs/images`.
 
 The runs in recorded/ are asked nothing again. Bloomberg's answers are read from EVENHAND_DATA; the
@@ -17,7 +17,6 @@ from evenhand.findings.report import Report, report
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.runs.store import RunReader
 from evenhand.views.charts import Chart, charts_of
-from evenhand.views.charts.chart import DARK, LIGHT
 from evenhand.views.charts.forest import ForestPanel, ForestRow, State, forest
 
 RECORDED = Path(__file__).parents[1] / "recorded/qwen2.5-coder-1.5b"
@@ -27,14 +26,9 @@ PROMPTS = 60
 
 
 def main(folder: Path) -> None:
-    """Write all pictures, and those of README once light and once dark."""
-    changed = _chart(_compared("repaired"), "changes")
-    for name, (page, words) in (("light", LIGHT), ("dark", DARK)):
-        style = f"<style>svg{{background:{page};color:{words}}}</style>"
-        fixed = re.sub(r"<style>.*?</style>", style, changed.svg, count=1)
-        (folder / f"readme-{name}.svg").write_text(f"{fixed}\n")
+    """Write all pictures."""
     drawn = {
-        "changes-qwen": changed,
+        "changes-qwen": _chart(_compared("repaired"), "changes"),
         "changes-half-qwen": _chart(
             _compared("frontier/detect_first-choice_brain-rule"), "changes"
         ),

@@ -11,7 +11,8 @@ from evenhand.findings.reproduction import Reproduction, catalogue, in_words, re
 from evenhand.views import markdown, page_of
 from evenhand.views.blocks import GAP, Block, Grid
 
-_MOST_ROWS = 8  # of a table on the page of all papers; a paper's own page has the longer ones
+# Of a table on the page of all papers, our choice; a paper's own page has the larger ones.
+_MOST_ROWS, _MOST_COLUMNS = 5, 4
 
 
 def paper_page(paper: Paper, tables: Path | None) -> str:
@@ -48,35 +49,64 @@ def papers_page(tables: Path) -> str:
 
 def _overview(paper: Paper, tables: Path) -> list[str]:
     """Give a paper's part of the page on all papers."""
-    rows, reproductions, not_run, without_result = [], [], [], []
+    rows, reproductions, without_result = [], [], []
     impossible: dict[str, list[str]] = {}
+    not_run: dict[str, list[str]] = {}
     for entry in catalogue([paper.name]).entries:
         where = entry.where.partition(",")[0]
         reproduced = _recorded(tables, paper.name, entry.table)
         table = paper.table(entry.table)
-        row = f"| {where} | {entry.title} | `{entry.table}` |"
         if not entry.result:
             without_result.append(where)
         elif reproduced is not None:
-            status = "below" if _our_rows(reproduced) else f"`dev reproduce page {paper.name}`"
-            rows.append(f"{row} run, {status} |")
+            status = _status(reproduced)
+            rows.append(f"| {where} | {entry.title} | `{entry.table}` | {status} |")
             reproductions.append(reproduced)
         elif not entry.runnable:
             impossible.setdefault(entry.reason, []).append(where)
         elif table and table.elsewhere:
-            rows.append(f"{row} run with other settings: [results](results.md) |")
+            rows.append(
+                f"| {where} | {entry.title} | `{entry.table}` | partly: {table.elsewhere} |"
+            )
         else:
-            not_run.append(f"{where} (`{entry.table}`)")
+            not_run.setdefault(in_words(entry.needs), []).append(f"{where} (`{entry.table}`)")
     head = "| in the paper | what it shows | recipe | status |\n| --- | --- | --- | --- |\n"
+    notes = {table.elsewhere for table in paper.tables if _recorded(tables, paper.name, table.name)}
     return [
         f"## {paper.called}",
         f"{paper.authors}: *{paper.title}*",
         head + "\n".join(rows) if rows else "",
-        f"Can be run, not run here: {', '.join(not_run)}." if not_run else "",
+        *sorted(notes),
+        *(f"Not run: {', '.join(where)}. Needed: {needs}." for needs, where in not_run.items()),
         *(f"Cannot be run: {', '.join(where)}. {why}" for why, where in impossible.items()),
         f"No results to reproduce: {', '.join(without_result)}." if without_result else "",
         *_short_tables(reproductions),
     ]
+
+
+def _status(reproduced: Reproduction) -> str:
+    """Say whether all rows and columns of a table have a number of ours, or which ones."""
+    cells = [
+        [any(ours.cells[i][j].value is not None for ours in reproduced.ours)
+         for j in range(len(reproduced.columns))]
+        for i in range(len(reproduced.rows))
+    ]  # fmt: skip
+    rows = _listed("rows", reproduced.rows, [any(row) for row in cells])
+    columns = _listed(
+        "columns", reproduced.columns, [any(column) for column in zip(*cells, strict=True)]
+    )
+    return f"partly: {'; '.join(filter(None, (rows, columns)))}" if rows or columns else "run"
+
+
+def _listed(what: str, titles: Sequence[str], ran: Sequence[bool]) -> str:
+    """Name the lines of a table that were run, or those that were not if they are fewer; nothing
+    where all were."""
+    run = [title for title, has in zip(titles, ran, strict=True) if has]
+    others = [title for title, has in zip(titles, ran, strict=True) if not has]
+    if not others:
+        return ""
+    listed = run if len(run) <= len(others) else others
+    return f"{'' if listed is run else 'without '}{what} {' / '.join(listed)}"
 
 
 def _short_tables(reproductions: Sequence[Reproduction]) -> list[str]:
@@ -88,8 +118,17 @@ def _short_tables(reproductions: Sequence[Reproduction]) -> list[str]:
             label = "Further differences:" if stated else "Differences from the paper:"
             differences = [f"- {text}" for text in reproduced.differs if text not in stated]
             stated.update(reproduced.differs)
-            parts += [table, label if differences else "", "\n".join(differences)]
+            parts += [table, _picture(reproduced), label if differences else ""]
+            parts.append("\n".join(differences))
     return parts
+
+
+def _picture(reproduced: Reproduction) -> str:
+    """Give a figure's picture, which `scripts/docs_charts.py` draws."""
+    recipe = paper_named(reproduced.paper).table(reproduced.table)
+    if recipe is None or recipe.drawn is None:
+        return ""
+    return f"![{reproduced.title}](images/{reproduced.paper}-{reproduced.table}.svg)"
 
 
 def _recorded(tables: Path, paper: str, table: str) -> Reproduction | None:
@@ -104,7 +143,9 @@ def _recorded(tables: Path, paper: str, table: str) -> Reproduction | None:
 
 def _our_rows(reproduced: Reproduction) -> str:
     """Give a table as Markdown, without the columns and rows that hold no number of ours; an empty
-    text if it is long."""
+    text if it is large."""
+    if len(reproduced.columns) > _MOST_COLUMNS:
+        return ""
     shown: list[Block] = []
     for column, grid in enumerate(
         block for block in page_of(reproduced) if isinstance(block, Grid)

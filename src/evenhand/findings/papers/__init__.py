@@ -133,13 +133,13 @@ class Table(_RecipePart):
     rows: tuple[TableLine, ...]
     columns: tuple[TableLine, ...]
     published: tuple[PublishedRow, ...] = ()
-    drawn: Shape | None = None  # of a figure: how its numbers are drawn, beside the tables
+    drawn: Shape | None = None  # of a figure: how its numbers are drawn, in addition to its tables
     line: float | None = None  # of bars: the value that says "none"
     read_off: bool = False  # published values are read off a drawing, or told in the text only
     differs: tuple[str, ...]  # what is not as in the paper, apart from the model
     needs: tuple[Need, ...]
     reason: str = ""  # why it cannot be run, where it cannot
-    elsewhere: str = ""  # a run of it that is not laid out here: a sentence with a link
+    elsewhere: str = ""  # what there is to say of our own runs of it: a sentence with a link
     name: str = ""  # of the file
 
     @model_validator(mode="after")

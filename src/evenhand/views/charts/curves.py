@@ -93,7 +93,7 @@ def _panel(panel: str, of: Sequence[Curve], legend: Sequence[str]) -> Spec:
     last = [max(curve.points, key=lambda point: point.at).value for curve in of]
     heights = apart([_HEIGHT * (top - value) / (top - bottom) for value in last], SIZE + 3)
     names = [
-        said_at(name_of(curve.label), _WIDTH + 8, height, faint=curve.state == "beside")
+        said_at(name_of(curve.label), _WIDTH + 8, height, faint=curve.state == "published")
         for curve, height in zip(of, heights, strict=True)
     ]
     return layered(

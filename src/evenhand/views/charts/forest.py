@@ -28,15 +28,15 @@ from evenhand.views.charts.chart import (
     width_of,
 )
 
-State = Literal["bad", "good", "open", "plain", "beside"]  # beside: of somebody else
-SIGNS: dict[State, str] = {"bad": "✗ ", "good": "✓ ", "open": "? ", "plain": "", "beside": ""}
+State = Literal["bad", "good", "open", "plain", "published"]  # published: by others
+SIGNS: dict[State, str] = {"bad": "✗ ", "good": "✓ ", "open": "? ", "plain": "", "published": ""}
 # Shape tells states apart where color does not.
 LOOKS: dict[State, tuple[str, str]] = {
     "bad": (BAD, "diamond"),
     "good": (GOOD, "triangle-up"),
     "open": (OPEN, "circle"),
     "plain": (PLAIN, "square"),
-    "beside": (OPEN, "circle"),
+    "published": (OPEN, "circle"),
 }
 _WIDTH, _STEP = 300, 24  # px, of the plot and of a row
 _GAP = 14
