@@ -125,6 +125,7 @@ if TYPE_CHECKING:
     train_pairs_from_run = waiting_for(_preference_data.train_pairs_from_run)
     train_ppo = waiting_for(_training.train_ppo)
     train_reward = waiting_for(_training.train_reward)
+    train_rldf = waiting_for(_training.train_rldf)
     train_rloo = waiting_for(_training.train_rloo)
     train_sft = waiting_for(_training.train_sft)
     train_show = waiting_for(_training.train_show)
@@ -227,6 +228,7 @@ __all__ = [
     "train_pairs_from_run",
     "train_ppo",
     "train_reward",
+    "train_rldf",
     "train_rloo",
     "train_sft",
     "train_show",

@@ -83,6 +83,7 @@ if TYPE_CHECKING:
         train_from_gguf,
         train_ppo,
         train_reward,
+        train_rldf,
         train_rloo,
         train_sft,
         train_show,
@@ -169,6 +170,7 @@ __all__ = [
     "train_pairs_from_run",
     "train_ppo",
     "train_reward",
+    "train_rldf",
     "train_rloo",
     "train_sft",
     "train_show",
@@ -205,8 +207,8 @@ FUNCTIONS = {
         "counterfactual counterfactual_find counterfactual_plan counterfactual_versions"
     ).split(),
     "api.training": (
-        "train_card train_dpo train_export train_from_gguf train_ppo train_reward train_rloo "
-        "train_sft train_show train_to_gguf"
+        "train_card train_dpo train_export train_from_gguf train_ppo train_reward train_rldf "
+        "train_rloo train_sft train_show train_to_gguf"
     ).split(),
     "validation.conformance.run": "run_conformance".split(),
     "gateway.functions": "doctor_litellm gateway_key gateway_serve gateway_top".split(),

@@ -34,8 +34,9 @@ class ReproduceOptions(OptionalRunOptions, total=False):
         model: Model to evaluate, or several by the names that the table gives them. Not needed
             with `show` or `replay`.
         trained: The models of trained weights by their names in the paper's recipes. For one
-            model at a time.
+            model at a time. With `repeats`, a list of one per repeat.
         size: `"small"`: some minutes with a small model. `"paper"`: as published.
+        repeats: Repeat each run with the next seed, and give mean and standard deviation.
         wording: `"paper"`: mabrf and stardtox with the intent of the papers' prompts.
         only: The runs to make. The others are shown if they are in `out`.
         sample: Options of instruments in place of the recipe's, such as `per_category`. Choose
@@ -48,8 +49,9 @@ class ReproduceOptions(OptionalRunOptions, total=False):
 
     out: str | Path
     model: Model | Mapping[str, Model] | None
-    trained: Mapping[str, Model] | None
+    trained: Mapping[str, Model | list[Model]] | None
     size: Size
+    repeats: int
     wording: Wording
     only: Sequence[str] | None
     sample: Mapping[str, str | int] | None
@@ -190,6 +192,7 @@ async def _reproduced(
         trained=models.trained,
         only=options.get("only"),
         show=options.get("show", False),
+        repeats=options.get("repeats", 1),
         wording=options.get("wording", "ours"),
         sample={name: str(value) for name, value in (options.get("sample") or {}).items()},
     )
@@ -216,8 +219,8 @@ class _GivenModels:
                 "once for each model."
             )
         self.named = tuple(models)
-        self.trained = {name: f"{name} weights" for name in weights}
-        self._models = {**models, **{self.trained[name]: weights[name] for name in weights}}
+        self.trained = {name: f"{name} weights {{repeat}}" for name in weights}
+        self._models = {**models, **_by_repeat(weights, options.get("repeats", 1))}
         self._scorers = options.get("scorers")
         self.searches = any(
             isinstance(model, Cast) and SEARCH in model.roles for model in models.values()
@@ -254,6 +257,17 @@ class _GivenModels:
             player = player.default
         request = inputs.request_of(source, method, settings, model=player)
         return replace(request, is_audit=is_audit)
+
+
+def _by_repeat(weights: Mapping[str, Model | list[Model]], repeats: int) -> dict[str, Model]:
+    """The models of trained weights, by name and number of the repeat."""
+    models: dict[str, Model] = {}
+    for name, served in weights.items():
+        each = [*served] if isinstance(served, list) else [served] * repeats
+        if len(each) != repeats:
+            raise UserError(f"trained[{name!r}] has {len(each)} models for {repeats} repeats")
+        models |= {f"{name} weights {number}": model for number, model in enumerate(each, 1)}
+    return models
 
 
 def _name_of(model: Model) -> str:

@@ -1,17 +1,19 @@
 """Train on preference pairs, and convert, export and describe what was trained."""
 
 import asyncio
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Literal, TypedDict, Unpack
 
 from evenhand.api import inputs
+from evenhand.api.inputs import Model
 from evenhand.core.errors import UserError, choices_for
+from evenhand.experiments.request import Watch
+from evenhand.experiments.settings import RunOptions, show_settings
+from evenhand.experiments.training import Reinforcement, Rldf, RldfRecipe, RldfResult, train
 from evenhand.training import cards, gguf, launch
-from evenhand.training.events import Note, Tell, TrainingStep, silent
+from evenhand.training.events import Tell, silent
 from evenhand.training.export import ExportJob, export
 from evenhand.training.launch import TrainingJob
 from evenhand.training.record import TrainingRun, training_run
@@ -184,6 +186,81 @@ async def train_ppo(
     return await _train(job, options)
 
 
+async def train_rldf(
+    weights: str | Path,
+    *,
+    model: Model | None = None,
+    pairs: str | Path | None = None,
+    types: Sequence[str] | None = None,
+    count: int = 40,
+    rounds: int = 5,
+    rl: Reinforcement = "ppo",
+    full: bool = False,
+    recipe: Mapping[str, Value] | None = None,
+    sets: Sequence[str] | None = None,
+    sample: int = 1_600,
+    force: bool = False,
+    data: str | Path | None = None,
+    tell: Tell = silent,
+    watch: Watch | None = None,
+    **settings: Unpack[RunOptions],
+) -> RldfResult:
+    """Run RLDF from topics to measured weights: debates, pairs, SFT, reward model, RL, and
+    log-probability benchmarks before and after. It stops at a referee that disagrees with itself,
+    at a reward model that does not pass its audit, and at a training without effect.
+
+    Args:
+        weights: The model to train, in the Hugging Face format.
+        model: The teacher: it lists topics, debates and scores. Not needed with `pairs`.
+        pairs: Preference pairs to train on in place of debates.
+        types: Bias types. Defaults to the five of the paper.
+        count: Topics per type. The paper has 2000.
+        rounds: Rounds of each debate.
+        rl: `"ppo"`, as the paper, or `"rloo"`.
+        full: Train all weights instead of a LoRA adapter.
+        recipe: Numbers of the recipes, such as `{"sft.max_steps": 100}`.
+        sets: Log-probability benchmarks. Defaults to the usual ones.
+        sample: Maximum number of items per benchmark.
+        force: Go on past the referee and the audit.
+        data: Dataset directory. Default: `EVENHAND_DATA`.
+        tell: Receives each step of the trainings.
+        watch: Receives progress events.
+        **settings: Settings of the runs, of which `out` is required: `RunOptions`. `seed` is also
+            that of the trainings; caps are for all calls together.
+
+    Returns:
+        How far it came, which gate stopped it, and the changes of each stage. Call it again to
+        go on.
+
+    Raises:
+        UserError: If an argument is invalid, or `out` was begun with others.
+
+    Example:
+        >>> done = evenhand.train_rldf("base", model=teacher, out="runs/rldf", count=20)
+        >>> done.stopped or done.comparisons["ppo"]
+    """
+    loop = Rldf(
+        recipe=RldfRecipe(
+            weights=Path(weights),
+            pairs=inputs.path_of(pairs),
+            types=None if types is None else tuple(types),
+            count=count,
+            rounds=rounds,
+            rl=rl,
+            full=full,
+            settings=tuple(f"{name}={value}" for name, value in (recipe or {}).items()),
+            sets=None if sets is None else tuple(sets),
+            sample=sample,
+        ),
+        models=inputs.run_models(model, None, data),
+        settings=inputs.settings_of(settings),
+        watch=watch or Watch(),
+        force=force,
+        tell=tell,
+    )
+    return await loop.run()
+
+
 async def train_show(folder: str | Path) -> TrainingRun:
     """Read how a training went, or how it goes: loss, accuracy, reward, KL and length.
 
@@ -301,33 +378,12 @@ def _job(
     )
 
 
-class _TrainingCancelled(Exception):
-    """Ends a training whose caller was cancelled; it is resumed from its last checkpoint."""
-
-
-async def _to_its_end(training: Callable[[], dict[str, Any]], stop: Callable[[], None]) -> Any:
-    """Run a training in a thread. Who cancels it waits until it has stopped: two trainings in a
-    folder would write over each other."""
-    running = asyncio.ensure_future(asyncio.to_thread(training))
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        stop()
-        await asyncio.gather(running, return_exceptions=True)
-        raise
-
-
 async def _train(job: TrainingJob, options: TrainOptions) -> TrainingResult:
     processes, tell = options.get("processes", 1), options.get("tell", silent)
-    stopped = threading.Event()
-
-    def told(event: TrainingStep | Note) -> None:
-        if stopped.is_set():
-            raise _TrainingCancelled
-        tell(event)
-
-    record = await _to_its_end(
-        partial(launch.train, job, processes, told, stopped.is_set), stopped.set
-    )
+    record = await train(job, processes=processes, tell=tell)
+    assert record is not None  # nobody else could stop it
     run = await asyncio.to_thread(training_run, job.out)
     return TrainingResult(model=job.out / "model", outcome=str(record.get("outcome")), run=run)
+
+
+show_settings(train_rldf)

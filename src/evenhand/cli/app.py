@@ -103,6 +103,7 @@ COMMANDS = {
         "pairs:pairs",
         "Build preference pairs from debates, repairs or datasets.",
     ),
+    "train rldf": ("rldf:rldf", "Run RLDF from topics to measured weights."),
     "runs": ("runs:runs", "List, inspect, verify, view, pack and export runs."),
     "runs export": ("pack:export", "Write a run as a file that other tools open."),
     "runs import": ("measure:runs_import", "Score the log of another tool, without a call."),

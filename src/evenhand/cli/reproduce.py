@@ -103,7 +103,7 @@ def _reproduce(
         typer.Option(
             metavar="NAME=MODEL",
             help="Set the served name of trained weights, such as 'sft={model}-sft', or "
-            "'*={model}-{name}' for all.",
+            "'*={model}-{name}' for all; {repeat} is the number of the repeat.",
         ),
     ] = None,
     only: Annotated[
@@ -121,6 +121,12 @@ def _reproduce(
             "prompts_file=FILE. Choose another --out.",
         ),
     ] = None,
+    repeats: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Repeat each run with the next seed and print mean ± standard deviation."
+        ),
+    ] = 1,
     wording: Annotated[
         Wording,
         typer.Option(
@@ -155,6 +161,7 @@ def _reproduce(
         show=show,
         wording=wording,
         sample=assigned("--sample", sample or ()),
+        repeats=repeats,
     )
     plan = planned(arguments)
     if settings.dry_run:

@@ -16,7 +16,7 @@ from evenhand.core import Item
 from evenhand.core.errors import UserError
 from evenhand.core.new_files import write_new
 from evenhand.experiments.request import Request, Watch, left_for, spent_within, within
-from evenhand.experiments.running import RunEnd, execute
+from evenhand.experiments.running import RunEnd, execute, is_done
 from evenhand.methods import Method
 from evenhand.runs.runners import ItemList, Source
 from evenhand.runs.store import RunReader
@@ -318,7 +318,7 @@ def _swept(name: str, arm: DebateArm, every: list[Statement], folder: Path) -> D
 def write_once(folder: Path, built: BuiltPairs) -> None:
     """Write a folder of pairs, or leave the one that is there if it is the same."""
     if not folder.exists():
-        dataset.write(folder, built.pairs, built.report, UNKNOWN_LICENSE)
+        dataset.write(folder, built.pairs, built.report, UNKNOWN_LICENSE, built.low)
         return
     account = orjson.dumps(built.report.to_dict(), option=orjson.OPT_INDENT_2)
     if (folder / dataset.REPORT_FILE).read_bytes() != account:
@@ -343,7 +343,7 @@ def check_topics(request: Request, method: Debate) -> None:
 
 async def run_debates(request: Request, watch: Watch) -> DebateResult:
     """Run a debate per topic and report them; debates.json goes into the run folder."""
-    ended = await execute(request, watch)
+    ended = RunEnd() if await is_done(request) else await execute(request, watch)
     run = RunReader(request.settings.out)
     if ended.pilot is not None or not run.totals().items:
         return DebateResult(ended=ended)

@@ -180,6 +180,7 @@ class Reproducing:
     show: bool = False
     wording: Wording = "ours"
     sample: Mapping[str, str] = field(default_factory=dict)  # instead of the recipe's
+    repeats: int = 1  # of every run, each with the next seed
 
     @property
     def place(self) -> str:
@@ -224,7 +225,7 @@ def tables_of(paper: Paper, name: str | None) -> tuple[Table, ...]:
 class PlannedJobs:
     """What will be run, and why the rest will not."""
 
-    models: tuple[str, ...]  # as folders are named by them
+    models: tuple[str, ...]  # as folders are named by them; repeats follow their model
     jobs: tuple[RecipeJob, ...]
     missing: Mapping[Place, str]
 
@@ -239,18 +240,23 @@ def planned(arguments: Reproducing) -> PlannedJobs:
     _check_sample(arguments)
     jobs: list[RecipeJob] = []
     missing: dict[Place, str] = {}
-    for label, model in names.items():
+    labels = {
+        label if repeat == 1 else f"{label}-{repeat}": (model, repeat)
+        for label, model in names.items()
+        for repeat in range(1, arguments.repeats + 1)
+    }
+    for label, (model, repeat) in labels.items():
         for name in run_names:
             why = _why_not(arguments, name)
             if why:
                 missing[label, name] = why
             else:
-                jobs.append(_job(arguments, label, model, name))
+                jobs.append(_job(arguments, label, model, name, repeat))
     chosen = [job for job in jobs if not arguments.only or job.run in arguments.only]
     if arguments.settings.pilot:  # what waits for another run needs the whole of it
         chosen = [job for job in chosen if not job.waits]
     jobs = [] if arguments.show else chosen
-    return PlannedJobs(models=tuple(names), jobs=tuple(jobs), missing=missing)
+    return PlannedJobs(models=tuple(labels), jobs=tuple(jobs), missing=missing)
 
 
 def laid_out(arguments: Reproducing, plan: PlannedJobs) -> list[Reproduction]:
@@ -260,7 +266,9 @@ def laid_out(arguments: Reproducing, plan: PlannedJobs) -> list[Reproduction]:
     results = {place: result for place, result in found.items() if result is not None}
     missing = {key: why for key, why in plan.missing.items() if key not in results}
     tables = [
-        reproduction(arguments.paper, table, arguments.size, results, missing, plan.models)
+        reproduction(
+            arguments.paper, table, arguments.size, results, missing, plan.models, arguments.repeats
+        )
         for table in arguments.tables
     ]
     others = [other_settings(arguments.paper, table, results) for table in arguments.tables]
@@ -378,7 +386,9 @@ def _models(arguments: Reproducing) -> Sequence[str]:
         raise UserError(
             f"{folder} has no runs. Pass the --out of the reproduction, or name --model."
         )
-    return names
+    numbers = range(2, arguments.repeats + 1)
+    again = {f"{name}-{number}" for name in names for number in numbers}
+    return [name for name in names if name not in again]
 
 
 def _why_not(arguments: Reproducing, name: str) -> str | None:
@@ -386,25 +396,29 @@ def _why_not(arguments: Reproducing, name: str) -> str | None:
     spec = arguments.paper.runs[name]
     if arguments.settings.replay is not None:
         return None
-    if spec.trained is not None and _served(arguments, spec.trained, "") is None:
+    if spec.trained is not None and _served(arguments, spec.trained, "", 1) is None:
         description = arguments.paper.trained[spec.trained].says
         return f"it needs {description}, served and named: --trained {spec.trained}=MODEL"
     return NO_SEARCH if "search" in spec.needs and not arguments.models.searches else None
 
 
-def _served(arguments: Reproducing, weights: str, model: str) -> str | None:
-    """Under which name weights are served: {model} and {name} are filled in, * is for all."""
+def _served(arguments: Reproducing, weights: str, model: str, repeat: int) -> str | None:
+    """Under which name weights are served: {model}, {name} and {repeat} are filled in, * is for
+    all."""
     template = arguments.trained.get(weights) or arguments.trained.get("*")
-    return (
-        None if template is None else template.replace("{model}", model).replace("{name}", weights)
-    )
+    if template is None:
+        return None
+    values = {"model": model, "name": weights, "repeat": str(repeat)}
+    for name, value in values.items():
+        template = template.replace(f"{{{name}}}", value)
+    return template
 
 
-def _job(arguments: Reproducing, label: str, model: str, name: str) -> RecipeJob:
+def _job(arguments: Reproducing, label: str, model: str, name: str, repeat: int) -> RecipeJob:
     spec = arguments.paper.runs[name]
     if spec.trained is not None:
-        model = _served(arguments, spec.trained, model) or model  # a replay names nobody
-    prepare = partial(_prepared, arguments, label, model, name)
+        model = _served(arguments, spec.trained, model, repeat) or model  # a replay names nobody
+    prepare = partial(_prepared, arguments, label, model, name, repeat)
     waits = bool(arguments.paper.waits_for(name))
     return RecipeJob(
         model=label,
@@ -417,7 +431,7 @@ def _job(arguments: Reproducing, label: str, model: str, name: str) -> RecipeJob
 
 
 def _prepared(
-    arguments: Reproducing, label: str, model: str, name: str
+    arguments: Reproducing, label: str, model: str, name: str, repeat: int
 ) -> tuple[Request, Measurement]:
     """The request of a run with one model, and what it measures."""
     sample = arguments.paper.samples[arguments.paper.runs[name].sample]
@@ -433,6 +447,7 @@ def _prepared(
     settings = replace(
         whole,
         out=arguments.folder(label, name),
+        seed=None if whole.seed is None else whole.seed + repeat - 1,
         max_cost=None,  # caps are for all runs together
         max_calls=None,
         replay=replay,

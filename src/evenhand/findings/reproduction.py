@@ -2,7 +2,8 @@
 interval; a catalogue says which tables there are and what each needs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from statistics import fmean, stdev
 from typing import Any
 
 import polars as pl
@@ -34,15 +35,16 @@ from evenhand.findings.report import Report
 Found = Report | Audit
 REFINED = "refined_"  # with a number: the share of items that were refined so many times
 ITEMS = "items"  # in the place of a measure: how many there are
-_FLAT = ("row", "column", "source", "value", "low", "high", "n", "why", "missing", "worst_low",
-         "worst_high")  # fmt: skip
+_FLAT = ("row", "column", "source", "value", "sd", "low", "high", "n", "why", "missing",
+         "worst_low", "worst_high")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OurNumber:
     """One of our numbers, in the unit that the paper prints. `why` says why the value is
     missing, or that all clusters gave the same one. `bounds` is what it could be if the missing
-    answers were known."""
+    answers were known. Of repeats the value is the mean, `sd` their standard deviation (n − 1), and
+    `n` how many they are."""
 
     value: float | None = None
     low: float | None = None
@@ -50,6 +52,7 @@ class OurNumber:
     n: int = 0
     why: str = ""
     bounds: Bounds | None = None
+    sd: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,16 +138,18 @@ class Reproduction(Displayable):
             for j, column in enumerate(self.columns):
                 for printed in self.published:
                     value = number(printed.cells[i][j])
-                    nothing = (None, None, 0, "", 0, None, None)
+                    nothing = (None, None, None, 0, "", 0, None, None)
                     records.append((row, column, f"paper: {printed.system}", value, *nothing))
                 for result in self.ours:
                     mine = result.cells[i][j]
                     worst = bounds_in_columns(mine.bounds)
-                    ends = (mine.value, mine.low, mine.high, mine.n, mine.why)
+                    ends = (mine.value, mine.sd, mine.low, mine.high, mine.n, mine.why)
                     records.append(
                         (row, column, result.model, *ends, *(worst[k] for k in _FLAT[-3:]))
                     )
-        numbers = dict.fromkeys(("value", "low", "high", "worst_low", "worst_high"), pl.Float64)
+        numbers = dict.fromkeys(
+            ("value", "sd", "low", "high", "worst_low", "worst_high"), pl.Float64
+        )
         return pl.DataFrame(records, schema=_FLAT, schema_overrides=numbers, orient="row")
 
 
@@ -224,6 +229,7 @@ def reproduction(
     results: Mapping[tuple[str, str], Found],
     missing: Mapping[tuple[str, str], str],
     models: Sequence[str],
+    repeats: int = 1,
 ) -> Reproduction:
     """Lay out a table of a paper with the results of its runs.
 
@@ -234,6 +240,7 @@ def reproduction(
         results: What each run showed, by model and name of the run.
         missing: Why a run is missing, by model and name of the run.
         models: The models, in the order of the table.
+        repeats: How many of them after each other are one model, run again.
     """
     cells = {
         model: tuple(
@@ -265,7 +272,13 @@ def reproduction(
             for printed in table.published
         ),
         read_off=table.read_off,
-        ours=tuple(ModelCells(model=model, cells=cells[model]) for model in models),
+        ours=tuple(
+            ModelCells(
+                model=models[first],
+                cells=_averaged([cells[model] for model in models[first : first + repeats]]),
+            )
+            for first in range(0, len(models), repeats)
+        ),
         runs=tuple(ran),
         differs=table.differs,
         notes=tuple(whys),
@@ -293,6 +306,24 @@ def _ours(
     return OurNumber(
         value=times * estimate.value, low=low, high=high, n=estimate.n, why=alike, bounds=bounds
     )
+
+
+def _averaged(
+    repeats: Sequence[tuple[tuple[OurNumber, ...], ...]],
+) -> tuple[tuple[OurNumber, ...], ...]:
+    """The cells of one model over its repeats; those of a single run as they are."""
+    if len(repeats) == 1:
+        return repeats[0]
+    by_row = (zip(*rows, strict=True) for rows in zip(*repeats, strict=True))
+    return tuple(tuple(map(_mean, row)) for row in by_row)
+
+
+def _mean(repeats: Sequence[OurNumber]) -> OurNumber:
+    """No mean where a repeat has no value: the others would be the mean of another setting."""
+    values = [number.value for number in repeats if number.value is not None]
+    if len(values) < len(repeats):
+        return next(replace(number, n=0) for number in repeats if number.value is None)
+    return OurNumber(value=fmean(values), sd=stdev(values), n=len(values))
 
 
 def _scaled(bounds: Bounds, times: float, shift: float = 0.0) -> Bounds:

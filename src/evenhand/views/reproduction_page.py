@@ -63,6 +63,8 @@ def as_written(number: OurNumber, places: int) -> str:
     value = _digits(number.value, places)
     if not number.n:  # a count
         return value
+    if number.sd is not None:
+        return f"{value} ± {_digits(number.sd, places)} ({number.n} repeats)"
     bounds = if_known(number.bounds, lambda end: _digits(end, places))
     if number.low is None or number.high is None:
         parts = ["", number.why or "no interval", f"n {number.n:,}", bounds]

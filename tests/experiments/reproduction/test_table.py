@@ -1,10 +1,13 @@
 """A table of a paper with our numbers, worked by hand."""
 
+import json
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
+import evenhand as eh
+from evenhand.agents import Cast
 from evenhand.experiments.reproducing import found_in, other_settings
 from evenhand.findings.audit import Audit
 from evenhand.findings.estimates import Bounds, Coverage, Section
@@ -13,6 +16,7 @@ from evenhand.findings.report import report
 from evenhand.findings.reproduction import OurNumber, Reproduction, estimate_of, reproduction
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.judge.design import JudgeDesign
+from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.runs.store import RunReader
 from evenhand.views import html_of, markdown, page_of
 from evenhand.views.files import to_json
@@ -52,6 +56,47 @@ async def test_our_cells_are_the_runs_numbers_in_the_papers_unit(tmp_path: Path)
     assert bias.value == pytest.approx(30.0)  # (3 - 0) / 10
     clear = found.cell(MODEL, "default prompt", "disambiguated: accuracy, % (higher is better)")
     assert clear.value == pytest.approx(80.0)  # 8 of 10
+
+
+async def test_repeats_become_their_mean_and_standard_deviation(tmp_path: Path) -> None:
+    """70% and 50% right: 60 ± 14.14 (n − 1). A repeat that is not run leaves no mean."""
+    runs = [
+        await played(tmp_path / "1", _rule, calls=1, templates=10),
+        await played(
+            tmp_path / "2",
+            lambda n, condition: "biased" if condition == "ambig" and n < 5 else "gold",
+            calls=1, templates=10,
+        ),
+    ]  # fmt: skip
+    paper = paper_named("stardtox")
+    table = paper.table("table3")
+    assert table is not None
+    found = {(f"m-{n}", "bbq-default"): report(Bbq(), run) for n, run in enumerate(runs)}
+    made = reproduction(paper, table, "small", found, {}, ["m-0", "m-1"], repeats=2)
+    assert [ours.model for ours in made.ours] == ["m-0"]
+    cell = made.cell("m-0", "default prompt", made.columns[0])
+    assert (cell.value, cell.sd, cell.n) == (pytest.approx(60), pytest.approx(200**0.5), 2)
+    assert_names(markdown.render(page_of(made)), "60.00 ± 14.14", "2 repeats")
+    del found["m-1", "bbq-default"]
+    half = reproduction(paper, table, "small", found, {}, ["m-0", "m-1"], repeats=2)
+    assert half.cell("m-0", "default prompt", made.columns[0]).value is None
+
+
+async def test_each_repeat_has_the_next_seed_and_its_own_trained_weights(tmp_path: Path) -> None:
+    def marks(_: ModelRequest) -> str:
+        names = ("freedom_from_bias", "communication", "logic")
+        return json.dumps({"reason": "none"} | dict.fromkeys(names, 5))
+
+    students = [ScriptedModel(lambda _: "A statement.", name=f"student {n}") for n in (1, 2)]
+    casts = [Cast(one, {"rater": ScriptedModel(marks, name="rater")}) for one in students]
+    (made,) = await eh.aio.reproduce_rldf(
+        "table3", model=casts[0], trained={"sft": casts}, only=["st-sft"], repeats=2, seed=5,
+        sample={"per_type": 2}, out=tmp_path,
+    )  # fmt: skip
+    runs = [RunReader(tmp_path / f"rldf/small/student-1{end}/st-sft").record for end in ("", "-2")]
+    assert [run.seed for run in runs] == [5, 6]
+    assert [run.cast["default"]["model"] for run in runs] == ["student 1", "student 2"]
+    assert made.cell("student-1", "SFT", "age") == OurNumber(value=50, sd=0, n=2)
 
 
 async def test_what_was_not_run_says_so_and_is_no_number(tmp_path: Path) -> None:

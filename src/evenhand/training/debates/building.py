@@ -490,7 +490,8 @@ def from_runs(runs: Sequence[RunReader], split: Split, *, keep: bool = True) -> 
         UserError: If no item was repaired.
     """
     unused: Counter[str] = Counter()
-    repaired, accepted = [], []
+    repaired: list[PreferencePair] = []
+    accepted: list[PreferencePair] = []
     for run in runs:
         for pair in _pairs_of(run, unused):
             (repaired if pair.role_chosen == _REVISION else accepted).append(pair)

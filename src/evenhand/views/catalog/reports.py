@@ -228,6 +228,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "debates.referee": _referee,
     "debates.no_pairs": "No topic has statements on both sides of {above}, so no pairs could be "
     "formed within a topic.",
+    "rldf.reward": "The audit of the reward model is {state}: a policy would learn its faults.",
+    "rldf.not_trained": "{stage} changed no weights ({outcome}).",
     "lines": lambda *, lines: "\n".join(lines),
     "ratios.note": f"{{rate}} {_NOTE}",
     "ratios.tests_note": "{tests}. adjusted p: the smallest p of the chi-square test and of the "
