@@ -190,7 +190,7 @@ class Mean(_Summed):
 class Share(Mean):
     """The mean of a yes-or-no value, or of one that is 1, 0 or −1 where `within` begins below 0: a
     share, or one share minus another. Its interval holds for rare events and few clusters too
-    (`statistics.shares`)."""
+    (`clustered_share`)."""
 
     counts_events = True
     default_range = (0.0, 1.0)

@@ -50,7 +50,7 @@ def ratio_of_totals(totals: FloatArray) -> FloatArray:
 
 
 def dz_of_totals(totals: FloatArray) -> FloatArray:
-    """Cohen's dz from the sums of d, of d² and of 1, for an interval around `effects.cohen_dz`."""
+    """Cohen's dz from the sums of d, of d² and of 1, for an interval around `cohen_dz`."""
     total, squares, n = totals[:, 0], totals[:, 1], totals[:, 2]
     mean = total / n
     return mean / np.sqrt((squares - n * mean**2) / (n - 1))

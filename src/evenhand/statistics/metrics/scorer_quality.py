@@ -142,7 +142,7 @@ def defined(formula: Callable[..., float], *arguments: Any) -> float | None:
 
 
 def share(events: Sequence[bool], clusters: Sequence[Hashable]) -> TextShare:
-    """The share of events with a 95% interval over clusters (`statistics.shares`).
+    """The share of events with a 95% interval over clusters (`clustered_share`).
 
     Undefined: no rows.
     """
