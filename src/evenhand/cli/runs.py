@@ -11,7 +11,7 @@ from rich.text import Text
 from evenhand.cli.findings import runs_named
 from evenhand.cli.options import ConfigFile, Full, Json, PriceFile
 from evenhand.cli.screen import out, print_finding, print_json, status_view
-from evenhand.core import Draft
+from evenhand.core import Draft, messages_in
 from evenhand.core.prices import Prices
 from evenhand.experiments import config as configuration
 from evenhand.experiments import run_folders
@@ -20,7 +20,8 @@ from evenhand.findings.summary import summary
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.tables import turn_of
 from evenhand.views import numbers, terminal
-from evenhand.views.timeline_page import conversation
+from evenhand.views.blocks import GAP
+from evenhand.views.timeline_page import conversation, transcript
 
 runs = typer.Typer(
     help="List, inspect, verify, view, pack and export runs.",
@@ -125,7 +126,9 @@ def _show_item(record: ItemRecord, *, with_id: bool) -> None:
         for d in row["drafts"]
     ]
     ending = row["stopped"] or f"{row['reason']}: {row['message']}"
-    if row["prompt"]:
+    if turns_before := transcript(messages_in(row["conversation"])):
+        out.print(terminal.render([*turns_before, GAP]))
+    elif row["prompt"]:
         out.print(Text(f"prompt: {row['prompt']}"))
     out.print(terminal.render(conversation([turn_of(turn) for turn in turns], drafts, ending)))
     if row["text"] is None and row["answer_before"]:

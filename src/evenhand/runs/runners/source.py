@@ -7,7 +7,7 @@ import codecs
 import hashlib
 import zlib
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources.abc import Traversable
@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from evenhand.agents import strict_json
 from evenhand.core import Item
 from evenhand.core.errors import UnreadableReply, UserError
+from evenhand.runs.runners.message_rows import ConversationRow, InspectRow
 
 _M = TypeVar("_M", bound=BaseModel)
 
@@ -72,7 +73,7 @@ class ItemList:
     def fingerprint(self) -> dict[str, Any]:
         digest = hashlib.sha256()
         for item in self._items:
-            digest.update(orjson.dumps(item, option=orjson.OPT_SORT_KEYS))
+            digest.update(orjson.dumps(item.described()))
         return {"kind": "list", "items": len(self._items), "sha256": digest.hexdigest()}
 
     def __len__(self) -> int:
@@ -87,7 +88,7 @@ class ItemList:
 
 class JsonlFile:
     """A source of one JSON object a line: `prompt`; if wanted `id`, `context`, `choices`, `answer`,
-    `tags`.
+    `tags`. Or a conversation: `messages`, or the `input` of a sample of Inspect.
 
     Every line is read once before the first call: a bad one, or an id that comes twice, is refused
     while nothing is paid for yet and no folder is tied to the file.
@@ -245,12 +246,19 @@ class _ItemRow(BaseModel):
     answer: str = ""
     tags: dict[str, str] = {}
 
+    def item(self, position: int, where: str) -> Item:  # noqa: ARG002
+        """The item of this row."""
+        values = self.model_dump(exclude={"id", "choices"})
+        return Item(id=self.id or str(position), choices=tuple(self.choices), **values)
 
-def read_row(kind: type[_M], line: bytes | str, where: str, form: str = "") -> _M:
+
+def read_row(
+    kind: type[_M] | Callable[[Any], type[_M]], line: bytes | str, where: str, form: str = ""
+) -> _M:
     """Read one line of a JSONL file strictly.
 
     Args:
-        kind: Model that the row must match.
+        kind: Model that the row must match, or a function that chooses it by the JSON value.
         line: The line.
         where: File and line number for error messages.
         form: Example of a valid line, added to the error message. Empty: none.
@@ -263,7 +271,8 @@ def read_row(kind: type[_M], line: bytes | str, where: str, form: str = "") -> _
     """
     try:
         text = line.decode("utf-8") if isinstance(line, bytes) else line
-        return kind.model_validate(strict_json.parse(text))
+        value = strict_json.parse(text)
+        return (kind if isinstance(kind, type) else kind(value)).model_validate(value)
     except UnicodeDecodeError:
         raise UserError(f"{where}: not UTF-8 text") from None
     except UnreadableReply as problem:
@@ -301,6 +310,13 @@ def read_jsonl(
             yield number, read_row(kind, line, f"{file} line {number}", form)
 
 
+def _kind_of(value: Any) -> type[_ItemRow | ConversationRow | InspectRow]:
+    keys = value if isinstance(value, dict) else ()
+    if "messages" in keys:
+        return ConversationRow
+    return InspectRow if "input" in keys else _ItemRow
+
+
 def read_item(line: bytes, position: int, where: str) -> Item:
     """Read one item from a line of a JSONL file strictly.
 
@@ -319,16 +335,10 @@ def read_item(line: bytes, position: int, where: str) -> Item:
         raise UserError(
             f"{where} starts with a byte order mark. Save the file as UTF-8 without one."
         )
-    row = read_row(_ItemRow, line, where)
-    if len(row.choices) == 1:
+    row = read_row(_kind_of, line, where)
+    if len(row.choices or ()) == 1:
         raise UserError(f"{where}: there is only one choice. Give two or more, or none.")
-    if row.choices and row.answer and row.answer not in row.choices:
-        raise UserError(f"{where}: answer: {row.answer[:60]!r} is none of the choices")
-    return Item(
-        id=row.id or str(position),
-        prompt=row.prompt,
-        context=row.context,
-        choices=tuple(row.choices),
-        answer=row.answer,
-        tags=row.tags,
-    )
+    item = row.item(position, where)
+    if item.choices and item.answer and item.answer not in item.choices:
+        raise UserError(f"{where}: answer: {item.answer[:60]!r} is none of the choices")
+    return item
