@@ -38,7 +38,8 @@ WITH_TOOLS = replace(
 
 async def _calls(name: str, item: Item) -> list[tuple[Turn, bool]]:
     """The calls of a method, and of each whether the agent writes in the chat."""
-    method, turns = named(name)(), []
+    turns: list[Turn] = []
+    method = named(name)()
     writes = {(a.role, a.prompt.sha256): a.takes_system for a in method.agents()}
     model = ScriptedModel(any_reply)
     cast = Cast(model, {a.role: model for a in method.agents() if a.needs_player})

@@ -1,7 +1,7 @@
 """Conversations in files: the messages of OpenAI's chat API and fine-tuning files, and those of
 Inspect's samples."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
@@ -60,10 +60,18 @@ class MessageRow(BaseModel):
         text = self.content[0].text if isinstance(self.content, list) else self.content
         return message_of({**self.model_dump(exclude={"content"}), "content": text})
 
-    @classmethod
-    def of(cls, message: Message) -> Self:
-        """Write a message as a row."""
-        return cls.model_validate(orjson.loads(orjson.dumps(message)))
+    def texts(self) -> list[str]:
+        """The words of the message: its content, and the arguments of its tool calls."""
+        calls = self.tool_calls or ()
+        return [self.message().content, *(call.function.arguments for call in calls)]
+
+    def with_texts(self, texts: Iterator[str]) -> Self:
+        """The same message with its words replaced by the next of these texts."""
+        content, values = next(texts), self.model_dump()
+        for call in values["tool_calls"] or ():
+            call["function"]["arguments"] = next(texts)
+        empty = self.content is None and not content
+        return type(self).model_validate({**values, "content": None if empty else content})
 
 
 class _InspectCall(BaseModel):

@@ -7,7 +7,7 @@ import codecs
 import hashlib
 import zlib
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources.abc import Traversable
@@ -252,13 +252,11 @@ class _ItemRow(BaseModel):
         return Item(id=self.id or str(position), choices=tuple(self.choices), **values)
 
 
-def read_row(
-    kind: type[_M] | Callable[[Any], type[_M]], line: bytes | str, where: str, form: str = ""
-) -> _M:
+def read_row(kind: type[_M], line: bytes | str, where: str, form: str = "") -> _M:
     """Read one line of a JSONL file strictly.
 
     Args:
-        kind: Model that the row must match, or a function that chooses it by the JSON value.
+        kind: Model that the row must match.
         line: The line.
         where: File and line number for error messages.
         form: Example of a valid line, added to the error message. Empty: none.
@@ -269,14 +267,21 @@ def read_row(
     Raises:
         UserError: The line is not UTF-8, not JSON, or does not match.
     """
+    return _validated(kind, _parsed(line, where), where, form)
+
+
+def _parsed(line: bytes | str, where: str) -> Any:
     try:
-        text = line.decode("utf-8") if isinstance(line, bytes) else line
-        value = strict_json.parse(text)
-        return (kind if isinstance(kind, type) else kind(value)).model_validate(value)
+        return strict_json.parse(line.decode("utf-8") if isinstance(line, bytes) else line)
     except UnicodeDecodeError:
         raise UserError(f"{where}: not UTF-8 text") from None
     except UnreadableReply as problem:
         raise UserError(f"{where}: {problem}") from None
+
+
+def _validated(kind: type[_M], value: Any, where: str, form: str = "") -> _M:
+    try:
+        return kind.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(map(str, first["loc"])) or "the line"
@@ -335,7 +340,8 @@ def read_item(line: bytes, position: int, where: str) -> Item:
         raise UserError(
             f"{where} starts with a byte order mark. Save the file as UTF-8 without one."
         )
-    row = read_row(_kind_of, line, where)
+    value = _parsed(line, where)
+    row = _validated(_kind_of(value), value, where)
     if len(row.choices or ()) == 1:
         raise UserError(f"{where}: there is only one choice. Give two or more, or none.")
     item = row.item(position, where)
