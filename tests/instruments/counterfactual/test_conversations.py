@@ -23,7 +23,7 @@ from tests.instruments.counterfactual.test_runs import _file
 GREETING = {"role": "assistant", "content": "Hello!"}
 QUESTION = {"role": "user", "content": "Do I get the loan?"}
 CALL = {"id": "c", "function": {"name": "load", "arguments": '{{"of": "{name}"}}'}}
-CONVERSATIONS = {
+CONVERSATIONS: dict[str, list[dict[str, Any]]] = {
     "system": [{"role": "system", "content": "You talk to {name}."}, GREETING, QUESTION],
     "earlier turn": [{"role": "user", "content": "I am {name}."}, GREETING, QUESTION],
     "tool result": [
