@@ -113,7 +113,7 @@ class Stage:
 
     async def answer(self, method: Method, item: Item) -> Answer:
         declared = declared_by(method.agents())
-        return await method.answer(item, self.conversation(item_id=item.id, declared=declared))
+        return await method.answer(item, self.conversation(item=item, declared=declared))
 
     async def end_of(self, method: Method, item: Item) -> Event:
         """How the item ends in a run, failure included."""

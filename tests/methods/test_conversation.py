@@ -19,6 +19,7 @@ from tests.errors import raises_naming
 from tests.stage import Stage, harm
 
 Record = Callable[[Turn], None]
+NURSE = Item(id="nurse", prompt="hello")
 
 
 def echo(request: ModelRequest) -> str:
@@ -51,7 +52,7 @@ async def test_a_reply_is_on_the_tape_before_it_is_read() -> None:
 
 async def test_a_turn_says_who_was_asked_what_with_which_prompt() -> None:
     turns: list[Turn] = []
-    await talk(turns.append, position=3, item_id="nurse")(WRITER, prompt="hello")
+    await talk(turns.append, position=3, item=NURSE)(WRITER, prompt="hello")
     (turn,) = turns
     assert (turn.position, turn.item_id, turn.index, turn.role) == (3, "nurse", 0, "generator")
     assert (turn.prompt, turn.prompt_sha256) == (WRITER.prompt.label, WRITER.prompt.sha256)
@@ -107,7 +108,7 @@ async def test_of_several_agents_the_first_failure_is_raised_once_all_have_been_
 
 async def _seeds(run_seed: int | None, item_id: str = "nurse") -> list[int | None]:
     turns: list[Turn] = []
-    ask = talk(turns.append, seed=run_seed, item_id=item_id)
+    ask = talk(turns.append, seed=run_seed, item=Item(id=item_id, prompt="hello"))
     for _ in range(3):
         await ask(WRITER, prompt="hello")
     return [json.loads(turn.settings).get("seed") for turn in turns]
@@ -125,7 +126,7 @@ async def test_seeds_differ_by_occurrence_and_are_the_same_in_every_run_with_the
 
 async def test_a_seed_is_thirty_one_bits_of_the_hash_of_its_place() -> None:
     turns: list[Turn] = []
-    await talk(turns.append, seed=7, item_id="nurse")(WRITER, prompt="hello")
+    await talk(turns.append, seed=7, item=NURSE)(WRITER, prompt="hello")
     place = f"7:nurse:{turns[0].request}:0"
     expected = int(hashlib.sha256(place.encode()).hexdigest()[:8], 16) // 2
     assert json.loads(turns[0].settings)["seed"] == expected < 2**31

@@ -178,7 +178,9 @@ async def test_what_is_on_the_tape_is_played_and_the_rest_is_asked_of_the_model(
     model = ReplayModel.before(live, RunTape(reader))
     assert model.describe() == live.describe()
     turns: list[Turn] = []
-    ask = Conversation(Cast(model), turns.append, seed=5, item_id="i0", limits=Limits(calls=20))
+    ask = Conversation(
+        Cast(model), turns.append, seed=5, item=Item(id="i0", prompt="i0"), limits=Limits(calls=20)
+    )
     assert (await ask(WRITER, prompt=ITEMS[0].prompt)).text == "Well, fine 0."
     assert (await ask(WRITER, prompt=ITEMS[0].prompt)).text == "live"
     assert live.requests == 1

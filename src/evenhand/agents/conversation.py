@@ -13,8 +13,8 @@ from pydantic import Field, ValidationError
 from evenhand.agents.agent import Agent, FreeText, Reply
 from evenhand.agents.cast import Cast, require_tools
 from evenhand.agents.prompts import load
-from evenhand.agents.prompts.fence import without_tags
-from evenhand.core import Message, Turn, Usage
+from evenhand.agents.prompts.fence import as_data, without_tags
+from evenhand.core import Item, Message, Turn, Usage
 from evenhand.core.errors import (
     REFUSAL,
     BudgetSpent,
@@ -23,6 +23,7 @@ from evenhand.core.errors import (
     ModelRefused,
     ScorerFailed,
     UnreadableReply,
+    Unsuited,
     UserError,
 )
 from evenhand.models import thinking
@@ -31,13 +32,59 @@ from evenhand.statistics.metrics.refusal import refuses
 
 
 def instructed(messages: tuple[Message, ...], system: str | None) -> tuple[Message, ...]:
-    """Put a system prompt before the words of an agent. Both are one message where the agent has
-    its own: many chat templates take no second one."""
+    """Put a system prompt before the words of an agent. Both are one message where there is one
+    already, of the agent or of the item: many chat templates take no second one."""
     if system is None:
         return messages
     agent_system = messages[0].content if messages[0].role == "system" else ""
     first = Message("system", f"{system}\n\n{agent_system}" if agent_system else system)
     return (first, *messages[1:]) if agent_system else (first, *messages)
+
+
+_EARLIER = load("shared/earlier_turns")
+_REQUEST = frozenset({"prompt", "question"})  # variables of prompts that hold the request
+
+
+def in_conversation(
+    agent: Agent[Any], messages: tuple[Message, ...], item: Item | None
+) -> tuple[Message, ...]:
+    """Put the words of an agent into the conversation of an item.
+
+    Agents that write continue the conversation itself. A judge that sees the request reads the
+    other turns between tags; a judge of a text alone sees none of them.
+
+    Args:
+        agent: The agent that is asked.
+        messages: The words of the agent.
+        item: The item; None for a single prompt.
+
+    Returns:
+        The messages to send.
+
+    Raises:
+        Unsuited: If the agent continues a raw text, which has no turns.
+    """
+    if item is None or not item.messages:
+        return messages
+    if agent.raw:
+        raise Unsuited(
+            f"item {item.id!r} is a conversation, and {agent.role!r} continues a raw text: use a "
+            "method that asks in a chat"
+        )
+    if agent.takes_system:
+        before = item.history
+        if before and before[0].role == "system":
+            messages, before = instructed(messages, before[0].content), before[1:]
+        own = 1 if messages[0].role == "system" else 0
+        return (*messages[:own], *before, *messages[own:], *item.tool_turns)
+    if agent.kind == "judge" and _REQUEST & agent.prompt.variables:
+        turns = item.messages if item.tool_turns else item.history
+        transcript = "\n\n".join(f"{message.role}: {message.text}" for message in turns)
+        safe = as_data(transcript, agent.prompt.uses.fences)
+        (earlier,) = _EARLIER.render({"transcript": safe})
+        request = Message("user", f"{earlier.content}\n\n{messages[-1].content}")
+        return (*messages[:-1], request)
+    return messages
 
 
 # Our choice before the endpoint's own count is known: cautious for English, right for most
@@ -169,18 +216,19 @@ class Conversation:
         limits: Limits | None = None,
         seed: int | None = None,
         position: int = 0,
-        item_id: str = "",
+        item: Item | None = None,
         declared: Declared | None = None,
     ) -> None:
-        """Take the cast and the limits. `declared` holds the agents that may be asked, from
-        `declared_by`; None allows any."""
+        """Take the cast, the limits and the item, in whose conversation agents are asked.
+        `declared` holds the agents that may be asked, from `declared_by`; None allows any."""
         limits = limits or Limits()
         self._limits = limits
         self._cast = cast
         self._record = record
         self._seed = seed
         self._position = position
-        self._item_id = item_id
+        self._item = item
+        self._item_id = item.id if item is not None else ""
         self._declared = declared
         self._asked: dict[str, int] = {}
         self._turns = 0
@@ -191,7 +239,8 @@ class Conversation:
     async def __call__(self, agent: Agent[_R], /, **variables: Any) -> _R:
         self._refuse_undeclared(agent)
         require_tools((agent,), self._cast)
-        messages = instructed(_worded(agent, variables), self._cast.system_for(agent))
+        worded = in_conversation(agent, _worded(agent, variables), self._item)
+        messages = instructed(worded, self._cast.system_for(agent))
         reply, limit = await self._turn(agent, messages), None
         if thinking.used_it_up(reply):
             try:
@@ -257,7 +306,7 @@ class Conversation:
         model = self._cast.model_for(agent.role)
         request = self._request(agent, messages, model.name, limit)
         index, self._turns = self._turns, self._turns + 1
-        words = sum(len(message.content.encode()) for message in messages)
+        words = sum(len(message.text.encode()) for message in messages)
         clock = asyncio.get_running_loop().time
         started_us, started = time.time_ns() // 1000, clock()
         try:

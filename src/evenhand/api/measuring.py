@@ -83,7 +83,7 @@ async def answer(
         inputs.cast_for(remedy, model, system, params),
         recorded,
         limits=limits,
-        item_id=item.id,
+        item=item,
         declared=declared_by(remedy.agents()),
     )
     try:

@@ -157,8 +157,8 @@ async def runs_export(
     Args:
         run: A run folder, as path or URL.
         out: The file to write, or the folder of a format of several files.
-        to: The format: `"jsonl"`, `"parquet"`, `"csv"`, `"inspect"`, `"eee"`, `"hf"` or
-            `"lm-eval"`. Defaults to the format that the ending of `out` names.
+        to: The format: `"jsonl"`, `"parquet"`, `"csv"`, `"inspect"`, `"eee"`, `"hf"`,
+            `"lm-eval"` or `"messages"`. Defaults to the format that the ending of `out` names.
         data: Dataset directory. Defaults to `EVENHAND_DATA`.
 
     Returns:

@@ -12,12 +12,14 @@ from rich.text import Text
 from evenhand.api.run_data import runs_repeats, runs_verify
 from evenhand.cli.options import ConfigFile, Full, Json, PriceFile, names_in
 from evenhand.cli.screen import out, print_finding, print_json, status_view
+from evenhand.core import messages_in
 from evenhand.core.prices import Prices
 from evenhand.experiments import config as configuration
 from evenhand.experiments import run_folders
 from evenhand.experiments.run_folders import ItemRecord, RunLine, RunStatus
 from evenhand.views import numbers, terminal
-from evenhand.views.timeline_page import conversation
+from evenhand.views.blocks import GAP
+from evenhand.views.timeline_page import conversation, transcript
 
 runs = typer.Typer(
     help="List, inspect, verify, view, pack and export runs.",
@@ -116,7 +118,9 @@ def _show_item(record: ItemRecord, *, with_id: bool) -> None:
     if with_id:
         out.rule(Text(row["item_id"]))
     ending = row["stopped"] or f"{row['reason']}: {row['message']}"
-    if row["prompt"]:
+    if turns_before := transcript(messages_in(row["conversation"])):
+        out.print(terminal.render([*turns_before, GAP]))
+    elif row["prompt"]:
         out.print(Text(f"prompt: {row['prompt']}"))
     out.print(terminal.render(conversation(record.conversation, record.drafts, ending)))
     if row["text"] is None and row["answer_before"]:

@@ -7,8 +7,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evenhand.core.items import OUTCOMES, Answer, Draft, Item, Outcome, ScoreLimit
-    from evenhand.core.results import Answered, Event, Failed, Message, Result, Turn, Usage
+    from evenhand.core.items import (
+        OUTCOMES,
+        Answer,
+        Draft,
+        Item,
+        Message,
+        Outcome,
+        ScoreLimit,
+        message_of,
+    )
+    from evenhand.core.results import Answered, Event, Failed, Result, Turn, Usage, messages_in
 
 __all__ = [
     "OUTCOMES",
@@ -24,6 +33,8 @@ __all__ = [
     "ScoreLimit",
     "Turn",
     "Usage",
+    "message_of",
+    "messages_in",
 ]
 
 _NAMES = {
@@ -31,18 +42,20 @@ _NAMES = {
         "Answer",
         "Draft",
         "Item",
+        "Message",
         "OUTCOMES",
         "Outcome",
         "ScoreLimit",
+        "message_of",
     ),
     "results": (
         "Answered",
         "Event",
         "Failed",
-        "Message",
         "Result",
         "Turn",
         "Usage",
+        "messages_in",
     ),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}

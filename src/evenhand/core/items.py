@@ -1,8 +1,8 @@
 """What goes into a method and what comes out of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, get_args
 
 from evenhand.core.errors import UserError
 
@@ -35,13 +35,77 @@ class ScoreLimit:
         return value if self.higher_is_worse else -value
 
 
+Role = Literal["system", "user", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A turn of a conversation. Its fields, and those of its kinds, are named as in the chat
+    API of OpenAI."""
+
+    role: Role
+    content: str
+
+    @property
+    def text(self) -> str:
+        """All words of the turn that a model reads."""
+        return self.content
+
+
+@dataclass(frozen=True, slots=True)
+class CalledFunction:
+    name: str
+    arguments: str  # JSON, as the model wrote it
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    id: str
+    function: CalledFunction
+    type: Literal["function"] = "function"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCalls(Message):
+    """A turn of the assistant that calls tools."""
+
+    tool_calls: tuple[ToolCall, ...]
+
+    @property
+    def text(self) -> str:
+        calls = (f"{call.function.name} {call.function.arguments}" for call in self.tool_calls)
+        return "\n".join([*([self.content] if self.content else []), *calls])
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult(Message):
+    """The result of a tool call."""
+
+    tool_call_id: str
+
+
+def message_of(values: Mapping[str, Any]) -> Message:
+    """Read a message from its fields."""
+    role, content = values["role"], values["content"] or ""
+    if calls := values.get("tool_calls"):
+        return ToolCalls(role, content, tuple(map(_call_of, calls)))
+    if (call := values.get("tool_call_id")) is not None:
+        return ToolResult(role, content, call)
+    return Message(role, content)
+
+
+def _call_of(values: Mapping[str, Any]) -> ToolCall:
+    return ToolCall(values["id"], CalledFunction(**values["function"]))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One thing to answer.
+    """One thing to answer: a prompt, or the last turn of a conversation.
 
     With `choices` it is a multiple-choice question, without them open text. `answer` is an answer
     that already exists and is to be checked and repaired; a method then skips its first draft. None
-    is one that is known to be missing: nobody is asked for another.
+    is one that is known to be missing: nobody is asked for another. `history` has the turns before
+    the prompt, `tool_turns` the calls of tools and their results between the prompt and the answer.
     """
 
     id: str
@@ -50,6 +114,31 @@ class Item:
     choices: tuple[str, ...] = ()
     answer: str | None = ""
     tags: Mapping[str, str] = field(default_factory=dict)
+    history: tuple[Message, ...] = ()
+    tool_turns: tuple[Message, ...] = ()
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation up to the answer; empty where the item is a single prompt."""
+        if not (self.history or self.tool_turns):
+            return ()
+        return (*self.history, Message("user", self.prompt), *self.tool_turns)
+
+    def described(self) -> dict[str, Any]:
+        """The fields of the item with its tags in order; a single prompt has those of a
+        conversation left out."""
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        values["tags"] = dict(sorted(self.tags.items()))
+        turns = ("history", "tool_turns")
+        return {name: value for name, value in values.items() if name not in turns or value}
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "Item":
+        """Make an item from its fields, as they come from JSON."""
+        lists = {"choices": tuple(values["choices"])}
+        for name in ("history", "tool_turns"):
+            lists[name] = tuple(map(message_of, values.get(name, ())))
+        return cls(**{**values, **lists})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

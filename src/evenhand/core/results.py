@@ -1,15 +1,10 @@
 """How an item ended: the events of a runner and the row that is stored."""
 
 from dataclasses import dataclass
-from typing import Literal
 
-from evenhand.core.items import Answer, Item
+import orjson
 
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    role: Literal["system", "user", "assistant"]
-    content: str
+from evenhand.core.items import Answer, Item, Message, message_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +127,14 @@ class Result:
     tags: tuple[Tag, ...]
     tags_taken_off: int  # tags of our prompts that a model had copied into what it said
     outcome: str | None  # one of `OUTCOMES`; None where the method judges no draft, or failed
+    # JSON: the messages up to the answer, the prompt among them; None of a single prompt
+    conversation: str | None = None
 
     @classmethod
     def of(cls, event: Event) -> "Result":
         answer = event.answer if isinstance(event, Answered) else None
         drafts = _draft_rows(answer) if answer else ()
+        messages = event.item.messages
         return cls(
             position=event.position,
             item_id=event.item.id,
@@ -158,7 +156,14 @@ class Result:
             tags=tuple(Tag(name=k, value=v) for k, v in sorted(event.item.tags.items())),
             tags_taken_off=event.tags_taken_off,
             outcome=answer.outcome if answer else None,
+            conversation=orjson.dumps({"messages": messages}).decode() if messages else None,
         )
+
+
+def messages_in(conversation: str | None) -> tuple[Message, ...]:
+    """Read the messages that a result stores; empty of a single prompt."""
+    stored = {} if conversation is None else orjson.loads(conversation)
+    return tuple(map(message_of, stored.get("messages", ())))
 
 
 def _draft_rows(answer: Answer) -> tuple[DraftRow, ...]:

@@ -8,7 +8,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from evenhand.agents import Agent
-from evenhand.agents.conversation import instructed
+from evenhand.agents.conversation import in_conversation, instructed
 from evenhand.core import Item
 from evenhand.experiments.request import Request
 from evenhand.findings.forecast import CHARACTERS_A_TOKEN, DryRun, PlannedRun
@@ -25,14 +25,16 @@ class _FirstPrompt(Exception):
 class _Listener:
     """In the place of a conversation: keeps the length of the first prompt and answers nothing."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, item: Item) -> None:
         self._request = request
+        self._item = item
         self.characters: int | None = None
 
     async def __call__(self, agent: Agent[Any], /, **variables: Any) -> Any:
         if self.characters is None:
-            messages = instructed(agent.prompt.render(variables), self._request.system_for(agent))
-            self.characters = sum(len(message.content) for message in messages)
+            worded = in_conversation(agent, agent.prompt.render(variables), self._item)
+            messages = instructed(worded, self._request.system_for(agent))
+            self.characters = sum(len(message.text) for message in messages)
         raise _FirstPrompt
 
 
@@ -167,7 +169,7 @@ async def _first_prompt_tokens(request: Request, items: Sequence[Item]) -> float
     """The mean length of the first prompt, in tokens; None if no item's method asked one."""
     lengths = []
     for item in items:
-        listener = _Listener(request)
+        listener = _Listener(request, item)
         with suppress(Exception):  # whatever a method makes of no answer: it has asked
             await request.method.answer(item, listener)
         if listener.characters is not None:

@@ -85,7 +85,7 @@ def _form_of(out: Path) -> str:
     for name, form in FORMS.items():
         if form.ending == out.suffix and out.name:
             return name
-    endings = ", ".join(form.ending for form in FORMS.values() if form.ending)
+    endings = ", ".join(dict.fromkeys(form.ending for form in FORMS.values() if form.ending))
     raise UserError(
         f"{out}: no format has this ending. Use {endings}, or name the format with --to: "
         f"{', '.join(FORMS)}"

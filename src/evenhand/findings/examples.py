@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.core import Draft, Turn
+from evenhand.core import Draft, Message, Turn, messages_in
 from evenhand.findings.display import Remark, RemarkOrText
 from evenhand.findings.measures import Measure
 from evenhand.findings.scoring import Scoring, ScoringSpec, outcome_batches
@@ -26,6 +26,7 @@ class ExampleAnswer:
     item_id: str
     why: RemarkOrText
     asked: str  # as the model was asked for it
+    conversation: tuple[Message, ...]  # up to the answer; empty of a single prompt
     answer: str | None
     ended: str  # why it stopped, or why the answer is missing
     drafts: tuple[Draft, ...]
@@ -198,6 +199,7 @@ def chosen(
         item_id=row["item_id"],
         why=why,
         asked=_asked(row, turns),
+        conversation=messages_in(row["conversation"]),
         answer=row["text"],
         ended=row["stopped"] or f"{row['reason']}: {row['message']}",
         drafts=tuple(_draft(draft) for draft in row["drafts"] or ()),

@@ -299,7 +299,7 @@ class Checker:
         context = "\n\n".join(part for part in (request.context, before) if part)
         item = Item(id="0", prompt=request.prompt, context=context, answer=state.text)
         talk = Conversation(
-            self._cast, state.turns.append, limits=limits, item_id="0", declared=self._declared
+            self._cast, state.turns.append, limits=limits, item=item, declared=self._declared
         )
         try:
             answer = await self._method.answer(item, talk)

@@ -560,7 +560,8 @@ def _anthropic_params(request: ModelRequest, model: str, dialect: wire.Dialect) 
         raise ModelRefused(
             "Anthropic's batches have no raw prompts, no log-probabilities and one reply a request"
         )
-    messages = orjson.loads(orjson.dumps(wire.messages_of(request, dialect)))
+    sent = orjson.loads(orjson.dumps(wire.messages_of(request, dialect)))
+    messages = wire.without_tools(sent, "Anthropic's batches")
     system = "\n\n".join(said["content"] for said in messages if said["role"] == "system")
     params: dict[str, Any] = {
         "model": model,

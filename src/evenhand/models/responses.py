@@ -37,7 +37,8 @@ def request_of(body: Mapping[str, Any]) -> dict[str, Any]:
     fields = {
         name: value for name, value in body.items() if value is not None and name not in _NOT_SENT
     }
-    asked: dict[str, Any] = {"input": fields.pop("messages"), "store": False}
+    turns = [part for message in fields.pop("messages") for part in _parts_of(message)]
+    asked: dict[str, Any] = {"input": turns, "store": False}
     for name in _LENGTHS:
         if name in fields:
             asked["max_output_tokens"] = fields.pop(name)
@@ -49,6 +50,21 @@ def request_of(body: Mapping[str, Any]) -> dict[str, Any]:
         if name in fields:
             asked[section] = {**asked.get(section, {}), key: fields.pop(name)}
     return {**asked, **fields}
+
+
+def _parts_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Write calls of tools and their results as the items that `/responses` has for them."""
+    if message["role"] == "tool":
+        return [{"type": "function_call_output", "call_id": message["tool_call_id"],
+                 "output": message["content"]}]  # fmt: skip
+    calls = [
+        {"type": "function_call", "call_id": call["id"], **call["function"]}
+        for call in message.get("tool_calls", ())
+    ]
+    if not calls:
+        return [message]
+    words = [{"role": message["role"], "content": message["content"]}] if message["content"] else []
+    return [*words, *calls]
 
 
 def chat_of(body: bytes) -> bytes:

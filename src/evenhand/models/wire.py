@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from evenhand.core import Message, Usage
+from evenhand.core.errors import ModelRefused
 from evenhand.models import thinking
 from evenhand.models.base import ModelRequest, ReplySchema, Sample, TokenLogprob
 
@@ -329,12 +330,36 @@ def messages_of(request: ModelRequest, dialect: Dialect) -> Sequence[Any]:
     return messages if dialect.system is SystemForm.SYSTEM else _alternating(messages)
 
 
+def without_tools(messages: Sequence[Any], where: str) -> Sequence[Any]:
+    """Refuse messages with tool calls, where they cannot be sent.
+
+    Args:
+        messages: The messages of a chat request.
+        where: What they would be sent to.
+
+    Returns:
+        The messages.
+
+    Raises:
+        ModelRefused: If one of them calls a tool or has the result of a call.
+    """
+    if any(message["role"] == "tool" or "tool_calls" in message for message in messages):
+        raise ModelRefused(
+            f"{where} cannot be sent the tool calls of a conversation: use an endpoint with "
+            "/chat/completions"
+        )
+    return messages
+
+
 def _alternating(messages: Iterable[Message]) -> list[Message]:
-    """Put what the system says before what the user says; no two in a row are of one role."""
+    """Put what the system says before what the user says; no two in a row are of one role. Calls of
+    tools and their results stay as they are."""
     turns: list[Message] = []
     for message in messages:
         role = "user" if message.role == "system" else message.role
-        if turns and turns[-1].role == role:
+        if type(message) is not Message:
+            turns.append(message)
+        elif turns and type(turns[-1]) is Message and turns[-1].role == role:
             turns[-1] = Message(role, f"{turns[-1].content}\n\n{message.content}")
         else:
             turns.append(Message(role, message.content))

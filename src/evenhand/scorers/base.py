@@ -201,7 +201,7 @@ def _text(request: ModelRequest) -> str:
 def _most(requests: Sequence[ModelRequest]) -> dict[str, int]:
     """How often a text is read at most, and the most tokens of that without its own words."""
     prompt_bytes = sum(
-        len(message.content.encode()) for request in requests for message in request.messages
+        len(message.text.encode()) for request in requests for message in request.messages
     )
     return {
         "readings": len(requests),

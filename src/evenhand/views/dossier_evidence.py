@@ -10,7 +10,7 @@ from evenhand.findings.examples import ExampleAnswer
 from evenhand.views import audit_page, catalog
 from evenhand.views.blocks import GAP, Block, Box, Details, Grid, Heading, Line, Tone, diff
 from evenhand.views.charts import Pictures
-from evenhand.views.timeline_page import clipped, conversation
+from evenhand.views.timeline_page import clipped, conversation, transcript
 from evenhand.views.visible import hidden
 
 _LONGEST = 1_200  # our choice, in characters of a text; the run folder has the whole
@@ -93,7 +93,8 @@ def look(dossier: CombinedReport) -> list[Block]:
 def answered(item: ExampleAnswer, longest: int = _LONGEST) -> list[Block]:
     """Give what was asked and what was answered, with the words that changed; a text is cut after
     `longest` characters."""
-    blocks: list[Block] = [Line(clipped(item.asked, longest)), GAP]
+    asked = transcript(item.conversation, longest) or [Line(clipped(item.asked, longest))]
+    blocks: list[Block] = [*asked, GAP]
     first = item.drafts[0].text if item.drafts else None
     if item.answer is None:
         blocks.append(Line(f"no answer ({clipped(item.ended, longest)})", "bad"))
@@ -104,7 +105,9 @@ def answered(item: ExampleAnswer, longest: int = _LONGEST) -> list[Block]:
         blocks.append(diff(item.baseline, item.answer))
     else:
         blocks += [Line("the answer", "dim"), Line(clipped(item.answer, longest))]
-    unseen = sum(hidden(text) for text in (item.asked, item.answer or "", first or ""))
+    before = (message.text for message in item.conversation)
+    texts = (item.asked, item.answer or "", first or "", *before)
+    unseen = sum(map(hidden, texts))
     if unseen:
         blocks.append(Line(f"{unseen:,} invisible characters are left out here.", "bad"))
     return blocks

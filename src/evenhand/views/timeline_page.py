@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 
-from evenhand.core import Answer, Draft, Turn
+from evenhand.core import Answer, Draft, Message, Turn
 from evenhand.findings.run import TracedAnswer
 from evenhand.views.blocks import GAP, Block, Grid, Line, Page, Tone
 
@@ -53,7 +53,7 @@ def conversation(
     for turn in turns:
         blocks.append(Line(_head(turn), "strong"))
         if prompts:
-            messages = (f"{m.role}: {m.content}" for m in turn.messages)
+            messages = (f"{m.role}: {m.text}" for m in turn.messages)
             cut = (clipped(words, longest) if longest else words for words in messages)
             blocks += [Line(words, "dim", indent=3) for words in cut]
         tone: Tone = "plain" if turn.error is None else "bad"
@@ -61,6 +61,17 @@ def conversation(
     if any(draft.scores for draft in drafts):
         blocks += [_scores(drafts), GAP]
     return [*blocks, Line(f"stopped: {ending}", "strong"), Line(_cost(turns))]
+
+
+def transcript(messages: Sequence[Message], longest: int | None = None) -> list[Line]:
+    """Show the messages of an item, one line each.
+
+    Args:
+        messages: The messages; none of a single prompt.
+        longest: The number of characters after which a message is cut; None for none.
+    """
+    lines = (f"{message.role}: {message.text}" for message in messages)
+    return [Line(clipped(words, longest) if longest else words) for words in lines]
 
 
 def _head(turn: Turn) -> str:

@@ -2,13 +2,13 @@
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evenhand.core import Item
 from evenhand.core.errors import UserError
@@ -16,6 +16,7 @@ from evenhand.instruments.counterfactual.contrasts import paired
 from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.text_columns import names_of, text_columns
 from evenhand.methods.baselines.several_drafts import VERSIONS, WITHOUT_LABEL
+from evenhand.runs.runners.message_rows import MessageRow, Turns, turns_of
 from evenhand.runs.runners.source import read_jsonl
 
 _WORDS = InstrumentWords(__package__)
@@ -33,17 +34,50 @@ PlaceboKind = Literal["other", "again"]
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
+_BETWEEN = "\n\n\ue000\n\n"  # between the messages of a conversation: no word, and no space alone
+
+
 class CounterfactualPrompt(BaseModel):
-    """A prompt of the user's: what is swapped, and what stands before it and never is."""
+    """A prompt of the user's, or a conversation: what is swapped, and what stands before it and
+    never is. The words of a conversation are swapped as one text, so that a person has the same
+    name in all of its messages."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
     id: _Name = ""  # without one it is the number of its line
-    prompt: Annotated[str, Field(min_length=1)]
+    prompt: Annotated[str, Field(min_length=1)] = ""
+    messages: list[MessageRow] = []
     task: str = ""
 
-    def after_task(self, text: str) -> str:
-        """Give a version of the prompt with its task before it."""
-        return f"{self.task}\n\n{text}" if self.task else text
+    @model_validator(mode="after")
+    def _is_one_of_both(self) -> Self:
+        if bool(self.prompt) == bool(self.messages):
+            raise ValueError("a line has a prompt or messages")
+        if self.messages and self.task:
+            raise ValueError("task: a conversation has a system message instead")
+        for number, text in enumerate(self._texts()):
+            if self.messages and _BETWEEN.strip() in text:
+                raise ValueError(f"messages: text {number} holds the character U+E000")
+        return self
+
+    def _texts(self) -> list[str]:
+        return [text for row in self.messages for text in row.texts()]
+
+    @property
+    def text(self) -> str:
+        """All words in which a group may be mentioned."""
+        return _BETWEEN.join(self._texts()) if self.messages else self.prompt
+
+    def version(self, text: str) -> dict[str, Any]:
+        """Give what is asked where this is the text of the prompt, with its task before it."""
+        if not self.messages:
+            return {"prompt": f"{self.task}\n\n{text}" if self.task else text}
+        words = iter(text.split(_BETWEEN))
+        messages = [row.with_texts(words) for row in self.messages]
+        return {"messages": messages, "prompt": _turns(messages).prompt}
+
+
+def _turns(messages: Sequence[MessageRow], where: str = "messages") -> Turns:
+    return turns_of([row.message() for row in messages], where)
 
 
 class PromptVersion(BaseModel):
@@ -58,6 +92,17 @@ class PromptVersion(BaseModel):
     repeat: Annotated[int, Field(ge=1, le=1000)] = 1
     prompt: str = ""
     answer: str | None = None
+    messages: list[MessageRow] = []
+
+    def described(self) -> dict[str, Any]:
+        """The fields of a version; those of a single prompt have no messages."""
+        fields = self.model_dump(exclude={"messages"})
+        messages = [row.model_dump(exclude_none=True) for row in self.messages]
+        return {**fields, "messages": messages} if messages else fields
+
+    def asked(self) -> Mapping[str, Any]:
+        """The fields of an item that are asked."""
+        return _turns(self.messages).fields() if self.messages else {"prompt": self.prompt or " "}
 
     @property
     def key(self) -> tuple[str, str, str, str, int]:
@@ -99,8 +144,8 @@ class CounterfactualDesign:
     ) -> list[Item]:
         """Make the items, each with the other label that it is compared with.
 
-        An item also holds what a mitigation needs: its text without a label, and if answers are
-        read as decisions or numbers its text under all labels.
+        The item of a single prompt also holds what a mitigation needs: its text without a label,
+        and if answers are read as decisions or numbers its text under all labels.
 
         Args:
             stored: Whether the answers exist already.
@@ -113,7 +158,8 @@ class CounterfactualDesign:
         others = _others(self.asked)
         texts: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
         for request in self.asked:
-            texts[request.id, request.family, request.role][request.label] = request.prompt
+            if not request.messages:
+                texts[request.id, request.family, request.role][request.label] = request.prompt
         reads = not stored and (decision is not None or number)
 
         def without(request: PromptVersion) -> str:
@@ -126,14 +172,14 @@ class CounterfactualDesign:
             labelled = [*texts[request.id, request.family, request.role].values()]
             first = [without(request)] if request.role != "none" and without(request) else []
             record = {"texts": [*first, *labelled], "decision": decision}
-            return orjson.dumps(record).decode() if reads else ""
+            return orjson.dumps(record).decode() if reads and labelled else ""
 
         return [
             Item(
                 id="/".join(
                     str(part).replace("%", "%25").replace("/", "%2F") for part in request.key
                 ),
-                prompt=request.prompt or " ",
+                **request.asked(),
                 answer=(request.answer or None) if stored else "",
                 tags={
                     "cluster": request.id,
@@ -190,11 +236,22 @@ def read_prompts(file: Path, column: str | None = None) -> list[CounterfactualPr
     else:
         rows = read_jsonl(file, CounterfactualPrompt, f"a line is like {PROMPT}")
         prompts = [prompt if prompt.id else prompt.model_copy(update={"id": str(number)})
-                   for number, prompt in rows]  # fmt: skip
+                   for number, prompt in _without_answers(file, rows)]  # fmt: skip
     _refuse_twice(file, [(prompt.id,) for prompt in prompts])
     if len(prompts) < 2:
         raise UserError(f"{file} contains fewer than two prompts. At least two are required")
     return prompts
+
+
+def _without_answers(
+    file: Path, rows: Iterable[tuple[int, CounterfactualPrompt]]
+) -> Iterator[tuple[int, CounterfactualPrompt]]:
+    """Refuse a conversation without a turn to answer, or with one that is answered."""
+    for number, prompt in rows:
+        where = f"{file} line {number}: messages"
+        if prompt.messages and _turns(prompt.messages, where).answer:
+            raise UserError(f"{where}: the last turn has an answer. Leave it out")
+        yield number, prompt
 
 
 def _text_lines(file: Path) -> Iterator[tuple[int, str]]:
@@ -322,7 +379,7 @@ def designed(
                 requests += [
                     PromptVersion(id=prompt.id, family=family,
                                   label="" if role == "none" else label,
-                                  role=role, repeat=repeat, prompt=prompt.after_task(text))
+                                  role=role, repeat=repeat, **prompt.version(text))
                     for repeat in range(1, repeats + 1)
                 ]  # fmt: skip
     skipped = _too_few(families, requests, refused)

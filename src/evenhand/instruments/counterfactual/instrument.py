@@ -170,7 +170,10 @@ class CounterfactualTest(Instrument):
             "refused": [list(entry) for entry in design.refused],
             # Of what was asked, so that the answers of two models to it can be compared.
             "sha256": sha256_of(
-                [request.model_dump(exclude={"answer"}) for request in design.asked]
+                [
+                    {k: v for k, v in request.described().items() if k != "answer"}
+                    for request in design.asked
+                ]
             ),
         }
         if getattr(options, "placebo", "other") == "again":
@@ -214,7 +217,15 @@ class CounterfactualTest(Instrument):
                 "the method averaged needs decisions or numbers: it takes the majority "
                 "decision or the median. Add --decision REGEX or --number"
             )
-        if method.name != Blind.name or self.stores_answers(options):
+        if method.name not in (Blind.name, Averaged.name) or self.stores_answers(options):
+            return
+        several = next((request.id for request in _design(options).asked if request.messages), None)
+        if several is not None:
+            raise UserError(
+                f"the method {method.name} asks other words of a single prompt, and prompt "
+                f"{several!r} is a conversation: use another method"
+            )
+        if method.name == Averaged.name:
             return
         lacking = _design(options).never_without
         if lacking:

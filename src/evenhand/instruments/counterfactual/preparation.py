@@ -59,7 +59,7 @@ def mark_spans(options: CounterfactualOptions, file: Path) -> MarkedSpans:
         raise UserError("--find requires a file of prompts")
     lexicon = families_named(options.attributes, options.attributes_file)
     read = read_prompts(options.prompts, options.text_column)
-    prompts = {item.id: item.prompt for item in read}
+    prompts = {item.id: item.text for item in read}
     spans = {name: find(prompt, lexicon) for name, prompt in prompts.items()}
     write_spans(file, spans, prompts)
     return MarkedSpans(file=file, spans=sum(map(len, spans.values())), prompts=len(spans))
@@ -81,7 +81,7 @@ def write_versions(options: CounterfactualOptions, file: Path) -> WrittenVersion
     if options.prompts is None:
         raise UserError("--versions-out requires a file of prompts")
     design = designed_by(options)
-    lines = [orjson.dumps(version.model_dump()) for version in design.asked]
+    lines = [orjson.dumps(version.described()) for version in design.asked]
     write_new(file, b"\n".join(lines) + b"\n")
     return WrittenVersions(file=file, versions=len(lines), left_out=tuple(design.said()))
 

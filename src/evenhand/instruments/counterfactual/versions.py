@@ -671,7 +671,7 @@ def designed_by(options: Any) -> CounterfactualDesign:
         if problem is not None:
             return f"in its task {problem.reason}"
         result = make(
-            prompt.prompt,
+            prompt.text,
             by_name[family],
             seed=options.sample_seed,
             key=prompt.id,

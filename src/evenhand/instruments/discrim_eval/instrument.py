@@ -208,7 +208,7 @@ def design(data: DataFolder, families: str, questions: int, seed: int) -> Counte
     ) -> tuple[list[tuple[Role, str, str]], str] | str:
         two = two_people(by_question[int(prompt.id)], family, f"{seed}:{prompt.id}")
         if two is not None:
-            second[prompt.id, family] = prompt.after_task(nobody(two[1], family))
+            second[prompt.id, family] = prompt.version(nobody(two[1], family))["prompt"]
         return versions(two, family)
 
     return replace(designed(prompts, names, made, repeats=1), placebo_without=second)

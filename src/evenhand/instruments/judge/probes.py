@@ -49,7 +49,7 @@ class AuditSource(DrawnItems[list[Item]]):
         self._probes = [replace(item, tags={**blank, **item.tags}) for item in probes]
 
     def fingerprint(self) -> dict[str, Any]:
-        lines = (orjson.dumps(item, option=orjson.OPT_SORT_KEYS) for item in self._probes)
+        lines = (orjson.dumps(item.described()) for item in self._probes)
         checks = [item.tags["check"] for item in self._probes]
         return {
             **self._design.fingerprint(),

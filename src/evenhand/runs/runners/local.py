@@ -163,7 +163,7 @@ async def answer_one(
         limits=plan.limits,
         seed=plan.seed,
         position=position,
-        item_id=item.id,
+        item=item,
         declared=plan.declared,
     )
     try:

@@ -93,7 +93,7 @@ class SpendingCap:
             return 0.0
         if request.max_tokens is None:
             raise UserError("a request without max_tokens has no highest price: set max_tokens")
-        prompt_bytes = sum(len(message.content.encode()) for message in request.messages)
+        prompt_bytes = sum(len(message.text.encode()) for message in request.messages)
         prompt_bytes += len((request.prompt or "").encode())
         reply_tokens = request.max_tokens * request.n
         return self.prices.most(model, prompt_bytes, reply_tokens, batched=batched)

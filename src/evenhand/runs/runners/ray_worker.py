@@ -85,7 +85,7 @@ def _read(source: Any, gaps: list[tuple[int, int]], share_items: int) -> Iterato
         if not share:
             first = position
         last = position
-        share.append(orjson.dumps((position, item)))
+        share.append(orjson.dumps((position, item.described())))
         size += len(share[-1])
     if share:
         yield _packed(first, last + 1, share)
@@ -100,7 +100,7 @@ def _packed(first: int, stop: int, lines: list[bytes]) -> pa.Table:
 def unpacked(lines: bytes) -> Iterator[tuple[int, Item]]:
     for line in lines.split(b"\n"):
         position, item = orjson.loads(line)
-        yield position, Item(**{**item, "choices": tuple(item["choices"])})
+        yield position, Item.of(item)
 
 
 _COUNTED = ("answered", "failed", "changed", "calls", "tokens", "in_flight")

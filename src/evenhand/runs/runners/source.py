@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from evenhand.agents import strict_json
 from evenhand.core import Item
 from evenhand.core.errors import UnreadableReply, UserError
+from evenhand.runs.runners.message_rows import ConversationRow, InspectRow
 
 _M = TypeVar("_M", bound=BaseModel)
 
@@ -72,7 +73,7 @@ class ItemList:
     def fingerprint(self) -> dict[str, Any]:
         digest = hashlib.sha256()
         for item in self._items:
-            digest.update(orjson.dumps(item, option=orjson.OPT_SORT_KEYS))
+            digest.update(orjson.dumps(item.described()))
         return {"kind": "list", "items": len(self._items), "sha256": digest.hexdigest()}
 
     def __len__(self) -> int:
@@ -87,7 +88,7 @@ class ItemList:
 
 class JsonlFile:
     """A source of one JSON object a line: `prompt`; if wanted `id`, `context`, `choices`, `answer`,
-    `tags`.
+    `tags`. Or a conversation: `messages`, or the `input` of a sample of Inspect.
 
     Every line is read once before the first call: a bad one, or an id that comes twice, is refused
     while nothing is paid for yet and no folder is tied to the file.
@@ -245,6 +246,11 @@ class _ItemRow(BaseModel):
     answer: str = ""
     tags: dict[str, str] = {}
 
+    def item(self, position: int, where: str) -> Item:  # noqa: ARG002
+        """The item of this row."""
+        values = self.model_dump(exclude={"id", "choices"})
+        return Item(id=self.id or str(position), choices=tuple(self.choices), **values)
+
 
 def read_row(kind: type[_M], line: bytes | str, where: str, form: str = "") -> _M:
     """Read one line of a JSONL file strictly.
@@ -261,13 +267,21 @@ def read_row(kind: type[_M], line: bytes | str, where: str, form: str = "") -> _
     Raises:
         UserError: The line is not UTF-8, not JSON, or does not match.
     """
+    return _validated(kind, _parsed(line, where), where, form)
+
+
+def _parsed(line: bytes | str, where: str) -> Any:
     try:
-        text = line.decode("utf-8") if isinstance(line, bytes) else line
-        return kind.model_validate(strict_json.parse(text))
+        return strict_json.parse(line.decode("utf-8") if isinstance(line, bytes) else line)
     except UnicodeDecodeError:
         raise UserError(f"{where}: not UTF-8 text") from None
     except UnreadableReply as problem:
         raise UserError(f"{where}: {problem}") from None
+
+
+def _validated(kind: type[_M], value: Any, where: str, form: str = "") -> _M:
+    try:
+        return kind.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(map(str, first["loc"])) or "the line"
@@ -301,6 +315,13 @@ def read_jsonl(
             yield number, read_row(kind, line, f"{file} line {number}", form)
 
 
+def _kind_of(value: Any) -> type[_ItemRow | ConversationRow | InspectRow]:
+    keys = value if isinstance(value, dict) else ()
+    if "messages" in keys:
+        return ConversationRow
+    return InspectRow if "input" in keys else _ItemRow
+
+
 def read_item(line: bytes, position: int, where: str) -> Item:
     """Read one item from a line of a JSONL file strictly.
 
@@ -319,16 +340,11 @@ def read_item(line: bytes, position: int, where: str) -> Item:
         raise UserError(
             f"{where} starts with a byte order mark. Save the file as UTF-8 without one."
         )
-    row = read_row(_ItemRow, line, where)
-    if len(row.choices) == 1:
+    value = _parsed(line, where)
+    row = _validated(_kind_of(value), value, where)
+    if len(row.choices or ()) == 1:
         raise UserError(f"{where}: there is only one choice. Give two or more, or none.")
-    if row.choices and row.answer and row.answer not in row.choices:
-        raise UserError(f"{where}: answer: {row.answer[:60]!r} is none of the choices")
-    return Item(
-        id=row.id or str(position),
-        prompt=row.prompt,
-        context=row.context,
-        choices=tuple(row.choices),
-        answer=row.answer,
-        tags=row.tags,
-    )
+    item = row.item(position, where)
+    if item.choices and item.answer and item.answer not in item.choices:
+        raise UserError(f"{where}: answer: {item.answer[:60]!r} is none of the choices")
+    return item

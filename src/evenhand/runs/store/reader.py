@@ -24,6 +24,7 @@ from evenhand.runs.store.folder import open_folder
 from evenhand.runs.store.run_record import RunRecord
 
 _AT_ONCE = 4  # our choice, in parts: while one is read from the disk, others are looked through
+_NO_TOOLS = pl.ScanCastOptions(missing_struct_fields="insert")  # in the messages of most parts
 _BATCH = 65_536  # our choice, in rows: large enough that polars, not Python, does the work
 
 
@@ -205,11 +206,13 @@ class RunReader:
             yield from tables.turns_of(data)
 
     def _table(self, file: ledger.PartFile, columns: Sequence[str]) -> pl.DataFrame:
-        """Read columns of a part. One that was not there yet when it was written is null in it."""
+        """Read columns of a part. One that was not written is null in it."""
         schema = _schema(file.name.partition("/")[0])
         data = io.BytesIO(self.read_checked(file))
         with self._readable(file):
-            part = pl.scan_parquet(data, schema=schema, missing_columns="insert")
+            part = pl.scan_parquet(
+                data, schema=schema, missing_columns="insert", cast_options=_NO_TOOLS
+            )
             return part.select(columns).collect()
 
     @contextmanager

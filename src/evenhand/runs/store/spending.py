@@ -81,7 +81,7 @@ def billed_tokens(
     prompt: unknown is never free. A text that a scorer rewrites is taken at its own length. Runs of
     earlier versions have 0 for what a scorer asked: not known either. With `shared`, calls whose
     reply came from an equal call count as if they had been sent."""
-    words = pl.col("messages").list.eval(pl.element().struct.field("content").str.len_bytes())
+    words = pl.col("messages").list.eval(_message_bytes(turns))
     asks = {player["model"]: player[ASKS] for player in cast.values() if ASKS in player}
     readings = _asked(asks, "readings", pl.lit(1))
     most_said = words.list.sum() * readings
@@ -103,6 +103,17 @@ def billed_tokens(
         pl.when(is_counted).then(tokens[0]).fill_null(most_said).alias("prompt"),
         pl.when(is_counted).then(tokens[1]).fill_null(most_replied).alias("completion"),
     )
+
+
+def _message_bytes(turns: pl.LazyFrame) -> pl.Expr:
+    """The bytes of a message, those of its tool calls among them."""
+    message = pl.element().struct
+    content = message.field("content").str.len_bytes()
+    if "tool_calls" not in str(turns.collect_schema()["messages"]):
+        return content
+    called = pl.element().struct.field("function").struct
+    sizes = called.field("name").str.len_bytes() + called.field("arguments").str.len_bytes()
+    return content + message.field("tool_calls").list.eval(sizes).list.sum().fill_null(0)
 
 
 def _by_batch() -> pl.Expr:

@@ -19,13 +19,21 @@ import pyarrow.compute as pc
 import pyarrow.json
 import pyarrow.parquet as pq
 
-from evenhand.core import Message, Turn
+from evenhand.core import Turn, message_of
 from evenhand.core.errors import CorruptRun, StoreError
 from evenhand.runs.store import ledger
 from evenhand.runs.store.folder import Folder
 
 _TEXT = pa.string()
 _COUNT = pa.int64()
+_MESSAGE = pa.struct([("role", _TEXT), ("content", _TEXT)])
+_TOOL_CALL = pa.struct(
+    [("id", _TEXT), ("function", pa.struct([("name", _TEXT), ("arguments", _TEXT)])),
+     ("type", _TEXT)]
+)  # fmt: skip
+_TOOL_MESSAGE = pa.struct(
+    [*_MESSAGE, ("tool_calls", pa.list_(_TOOL_CALL)), ("tool_call_id", _TEXT)]
+)
 
 TURNS = pa.schema(
     [
@@ -38,7 +46,7 @@ TURNS = pa.schema(
         ("request", _TEXT),
         ("occurrence", _COUNT),
         ("model", _TEXT),
-        ("messages", pa.list_(pa.struct([("role", _TEXT), ("content", _TEXT)]))),
+        ("messages", pa.list_(_TOOL_MESSAGE)),
         ("settings", _TEXT),
         ("started_us", _COUNT),
         ("seconds", pa.float64()),
@@ -83,8 +91,16 @@ RESULTS = pa.schema(
         ("tags", pa.list_(pa.struct([("name", _TEXT), ("value", _TEXT)]))),
         ("tags_taken_off", _COUNT),
         ("outcome", _TEXT),
+        ("conversation", _TEXT),
     ]
 )
+
+
+_CONVERSATION = "conversation"
+_PLAIN_TURNS = TURNS.set(
+    TURNS.get_field_index("messages"), pa.field("messages", pa.list_(_MESSAGE))
+)
+_TOOLS = b',"tool_call'  # of a field: inside a text the quotation mark has a backslash before it
 
 
 def encode(row: Any) -> bytes:
@@ -95,8 +111,13 @@ def encode(row: Any) -> bytes:
 
 
 def to_parquet(lines: Sequence[bytes], schema: pa.Schema) -> tuple[bytes, pa.Table]:
-    """Give the lines as a Parquet file, and as the table in it."""
+    """Give the lines as a Parquet file, and as the table in it. What only conversations have is
+    left out where no line is of one."""
+    if schema is TURNS and not any(_TOOLS in line for line in lines):
+        schema = _PLAIN_TURNS
     table = _to_table(lines, schema)
+    if schema is RESULTS and table.column(_CONVERSATION).null_count == len(table):
+        table = table.drop_columns(_CONVERSATION)
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd", compression_level=1)
     return sink.getvalue(), table
@@ -125,7 +146,7 @@ def turns_of(data: bytes) -> Iterator[Turn]:
 
 
 def turn_of(row: dict[str, Any]) -> Turn:
-    row["messages"] = tuple(Message(m["role"], m["content"]) for m in row["messages"])
+    row["messages"] = tuple(map(message_of, row["messages"]))
     row["texts"] = tuple(row["texts"])
     row["finish"] = tuple(row["finish"])
     row["thinking"] = tuple(row.get("thinking") or ())  # older runs have none

@@ -23,7 +23,7 @@ import polars as pl
 
 from evenhand.agents.agent import RepairRoles, repairs_of
 from evenhand.agents.prompts import LETTERS
-from evenhand.core import Message
+from evenhand.core import Message, message_of, messages_in
 from evenhand.core.errors import UserError
 from evenhand.core.items import BiasScore
 from evenhand.core.package_data import word_sets
@@ -595,6 +595,8 @@ def _pair_of_row(
         return sides
     if not prompt:
         return "question_not_on_record"
+    if any(type(message) is not Message for message in prompt):
+        return "calls_tools"  # training reads words alone
     topic = _first(tags, _TOPIC_TAGS) or row["prompt"]
     return PreferencePair(
         prompt=prompt,
@@ -658,10 +660,11 @@ def _reply(draft: StoredRow) -> str:
 
 
 def _prompt_of(row: StoredRow, questions: Mapping[int, Any]) -> tuple[Message, ...]:
-    """A text's own prompt. A question has a context and options too, which stand in the request."""
+    """A text's own prompt or conversation. A question has a context and options too, which stand in
+    the request."""
     if row["choice"] is None:
-        return (Message("user", row["prompt"]),)
-    return tuple(Message(m["role"], m["content"]) for m in questions.get(row["position"], ()))
+        return messages_in(row["conversation"]) or (Message("user", row["prompt"]),)
+    return tuple(map(message_of, questions.get(row["position"], ())))
 
 
 def _questions(run: RunReader, writer: str, positions: Sequence[int]) -> dict[int, Any]:

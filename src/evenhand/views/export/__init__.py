@@ -36,5 +36,7 @@ FORMS = {
                        write=records.write_hub, ending=None, report=True),
     "lm-eval": ExportFormat(is_="samples of lm-evaluation-harness", write=lm_eval.write,
                             ending=None, texts=True, report=True, asked=True),
+    "messages": ExportFormat(is_="conversations that end in the answers, as for fine-tuning",
+                             write=results.write_messages, ending=".jsonl", texts=True),
     "csv": ExportFormat(is_="a table for spreadsheets", write=spreadsheet.write, ending=".csv"),
 }  # fmt: skip
