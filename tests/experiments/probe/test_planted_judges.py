@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from evenhand.agents import Read
 from evenhand.experiments.planted_judges import planted_judges
 from evenhand.experiments.probe import PaperJudging, ProbeResult, Probing
 from evenhand.models import ModelReply, ModelRequest, ScriptedModel
@@ -46,7 +47,7 @@ def _constant(request: ModelRequest) -> str:
 
 async def probed(
     script: Callable[[ModelRequest], ModelReply],
-) -> tuple[dict[tuple[str, str], PaperJudging], int]:
+) -> tuple[dict[tuple[str, Read], PaperJudging], int]:
     probing = Probing(ScriptedModel(script))
     judged = {(line.judge, line.read): line async for line in probing.paper_judges()}
     return judged, probing.speed.calls
