@@ -9,15 +9,16 @@ import pytest
 
 from evenhand.agents import OnScale, YesNo
 from evenhand.core import Failed, Item
-from evenhand.core.errors import ModelRefused, UnreadableReply
-from evenhand.methods import Method, StarDTox
+from evenhand.core.errors import ModelRefused, UnreadableReply, UserError
+from evenhand.methods import Method, Rate, StarDTox
 from evenhand.methods.baselines.detect_first import DetectFirst
 from evenhand.methods.baselines.several_drafts import BestOfN
 from evenhand.methods.build import build_method
 from tests.errors import assert_names, raises_naming
+from tests.methods.judge_lines import PAIR, SINGLE
 from tests.stage import QUESTION, TEXT, Stage, choice, quality, told, untold
 
-GENERATOR, BIAS, DETECTOR = "generator", "bias_evaluator", "detector"
+GENERATOR, BIAS, DETECTOR, JUDGE = "generator", "bias_evaluator", "detector", "judge"
 
 
 class Stars(OnScale):
@@ -125,7 +126,36 @@ async def test_detect_first_asks_the_question_where_yes_is_likelier_than_no(
     assert (answer.stopped, len(stage.turns)) == (stopped, calls)
 
 
+async def test_a_judge_marks_a_text_by_the_mean_of_ten_digits_in_points_of_ten() -> None:
+    digits = {"7": 0.5, "9": 0.3, "2": 0.1, "The": 0.1}
+    stage = Stage({JUDGE: [told(digits, text="7")]})
+    answer = await stage.answer(Rate(read="logprob"), SINGLE)
+    expected = (7 * 0.5 + 9 * 0.3 + 2 * 0.1) / 0.9 * 10 / 9
+    assert answer.drafts[-1].scores == {"overall": pytest.approx(expected)}
+    [(_, asked)] = stage.asked
+    assert (asked.schema, asked.max_tokens, asked.logprobs, asked.temperature) == (None, 1, 20, 0.0)
+    assert answer.text == "7"
+
+
+async def test_a_judge_of_two_gives_the_probability_of_the_first_and_turns_it_with_the_order() -> (
+    None
+):
+    verdicts = [told({"1": first, "2": 1 - first}) for first in (0.8, 0.7, 0.6, 0.5)]
+    stage = Stage({JUDGE: verdicts})
+    answer = await stage.answer(Rate(read="logprob", counterfactual="swap"), PAIR)
+    shares = [draft.scores["preferred"] for draft in answer.drafts]
+    # as is, other order, labels exchanged, labels exchanged and other order
+    assert shares == pytest.approx([0.8, 0.3, 0.6, 0.5, 0.55])
+
+
+def test_one_mark_for_the_whole_has_no_three_metrics() -> None:
+    with raises_naming(UserError, "read=logprob", "metrics=three"):
+        Rate(read="logprob", metrics="three")
+
+
 READ_SO = [
+    pytest.param(Rate(read="logprob"), SINGLE, [JUDGE], id="rate, one text"),
+    pytest.param(Rate(read="logprob"), PAIR, [JUDGE], id="rate, two texts"),
     pytest.param(StarDTox(read="logprob"), QUESTION, [BIAS], id="stardtox, a choice"),
     pytest.param(StarDTox(read="logprob", performance=False), TEXT, [BIAS], id="stardtox, a text"),
     pytest.param(BestOfN(n=2, read="logprob"), QUESTION, [BIAS] * 2, id="best of n"),
@@ -138,7 +168,8 @@ async def test_a_judge_without_log_probabilities_fails_the_item_and_is_not_guess
     method: Method, item: Item, judges: list[str]
 ) -> None:
     drafts = [choice("A"), choice("B")] if item.choices else ["a fool."]
-    stage = Stage({GENERATOR: drafts, judges[0]: [untold("yes")] * len(judges)})
+    verdict = untold("1" if judges[0] == JUDGE else "yes")
+    stage = Stage({GENERATOR: drafts, judges[0]: [verdict] * len(judges)})
     event = await stage.end_of(method, item)
     assert isinstance(event, Failed)
     assert event.reason == "model_refused"
@@ -156,8 +187,8 @@ async def test_a_verdict_off_the_scale_is_asked_for_once_more_and_then_fails_the
 
 
 def test_it_is_a_setting_of_each_and_json_unless_it_is_set() -> None:
-    for name in ("stardtox", "best_of_n", "detect_first"):
+    for name in ("stardtox", "best_of_n", "detect_first", "rate"):
         usual, other = build_method(name), build_method(name, ["read=logprob"])
         assert usual == replace(other, read="json")  # type: ignore[type-var]
         prompts = {agent.prompt.id for agent in other.agents()}
-        assert any(prompt.endswith("_yes_no") for prompt in prompts)
+        assert any(prompt.endswith(("_yes_no", "_digit")) for prompt in prompts)
