@@ -11,8 +11,13 @@ from evenhand.agents import Agent, Ask, Cast, FreeText, Reply, YesNo
 from evenhand.agents.prompts import load
 from evenhand.core import Answer, Draft, Item, registry
 from evenhand.core.errors import UserError
-from evenhand.experiments.certificates import certificates_of, judges_of
-from evenhand.methods import Mabrf, Method, StarDTox, named
+from evenhand.experiments.certificates import (
+    certificates_of,
+    expected_of_judge,
+    judges_of,
+)
+from evenhand.methods import Mabrf, Method, Rate, StarDTox, named
+from evenhand.methods import settings as settings_of
 from evenhand.methods.baselines.single_prompt import PLAIN_TEXT
 from evenhand.methods.shared_settings import OTHER_CRITIQUE
 from evenhand.methods.stardtox import Harm
@@ -132,7 +137,10 @@ def test_a_program_that_scores_is_no_judge_but_a_language_model_behind_it_is() -
     assert judging(rule, scorer=asked) == judged  # a language model as the scorer itself
 
 
-def test_no_certificate_holds_for_a_judge_that_is_read_by_log_probabilities(tmp_path: Path) -> None:
+def test_a_judge_that_is_read_by_log_probabilities_needs_an_audit_that_read_it_so(
+    tmp_path: Path,
+) -> None:
+    by_json = settings_of(Rate())
     read, inside = StarDTox(read="logprob"), ScriptedModel(lambda _: "", name="inside")
     rule = StarDTox(bias_brain="rule", performance=False)
     scorer = ScorerModel(Judge(inside, read="logprob"))
@@ -140,9 +148,10 @@ def test_no_certificate_holds_for_a_judge_that_is_read_by_log_probabilities(tmp_
         dict(certificates_of(read, Cast(MODEL), tmp_path)),
         dict(certificates_of(rule, Cast(MODEL, {"scorer": scorer}), tmp_path)),
     ):
-        said = {judge.role: found[judge].problem for judge in found if judge.by_logprob}
-        assert len(said) == 1
-        assert all("read by log-probabilities" in problem for problem in said.values())
+        [judge] = [judge for judge in found if judge.by_logprob]
+        wanted = expected_of_judge(None, judge, judge.model)
+        assert found[judge].certificate is None
+        assert wanted.method == {"name": "rate", "settings": {**by_json, "read": "logprob"}}
     assert not any(judge.by_logprob for judge in judges_of(rule, Cast(MODEL)))
 
 

@@ -106,6 +106,8 @@ def test_the_prompts_that_judge_repair_or_weigh_are_among_those_attacked() -> No
         "malibu/judge_pair",
         "malibu/discuss_single",
         "malibu/discuss_pair",
+        "malibu/judge_single_digit",
+        "malibu/judge_pair_digit",
         "malibu/judge_single_three",
         "malibu/judge_pair_three",
         "malibu/discuss_single_three",
@@ -123,7 +125,10 @@ def test_no_string_at_any_place_of_a_prompt_is_obeyed(prompt: Prompt) -> None:
     assert obeyed == dict.fromkeys(obeyed, 0)
 
 
-@pytest.mark.parametrize("form", ["one_candidate", "two_candidates"])
+@pytest.mark.parametrize(
+    "form",
+    ["one_candidate", "two_candidates", "one_candidate_label_last", "two_candidates_label_last"],
+)
 def test_no_candidate_of_a_judge_is_obeyed_through_both_fences(form: str) -> None:
     """A judge of candidates is shown a fence with fences in it: the outer one holds too."""
     candidate = load(f"malibu/{form}")

@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -22,6 +23,7 @@ RECORDED = ROOT / "recorded" / "qwen2.5-coder-1.5b"
 FRONTIER, PAPERS = RECORDED / "frontier", RECORDED / "papers"
 ITEMS = {
     "papers/mabrf": 44,
+    "papers/malibu": 819,
     "frontier": 88,
     "repaired": 88,
     "bbq440": 440,
@@ -206,6 +208,7 @@ def test_the_table_of_statements_holds_the_change_between_its_runs(evenhand: Run
         ("mabrf", "table3"),
         ("mabrf", "figure4"),
         ("rldf", "table3"),
+        ("malibu", "figure4"),
     ],
 )
 def test_a_recorded_table_of_a_paper_comes_out_again_byte_for_byte(
@@ -218,6 +221,48 @@ def test_a_recorded_table_of_a_paper_comes_out_again_byte_for_byte(
     assert shown.returncode == 0, shown.stderr
     made = (tmp_path / f"papers/{paper}/small/{name}.json").read_bytes()
     assert made == (ROOT / f"docs/reproduced/{paper}-{name}.json").read_bytes()
+
+
+def test_the_table_of_two_judges_holds_the_numbers_of_their_runs() -> None:
+    text = (ROOT / "docs" / "results.md").read_text().replace("−", "-")
+    page = text.partition("## Labels in two small judges")[2].partition("\n## ")[0]
+    lines = [line for line in page.splitlines() if " - " in line and line.startswith("| ")]
+    assert len(lines) == 5
+    within: dict[str, set[str]] = {}
+    for place, size in ((2, "1.5b"), (3, "0.5b")):
+        run = RunReader(PAPERS / f"malibu/small/qwen2.5-coder-{size}-instruct/alone-logprob")
+        found = report(instrument_of(run), run).more
+        assert [effect["margin"] for effect in found["primary"]] == [0.2] * 10
+        assert all(effect["detected"] and effect["estimate"] < 0 for effect in found["primary"])
+        assert {f"{effect['p_adjusted']:.3f}" for effect in found["primary"]} == {"0.004"}
+        beside = {
+            (effect["label"], effect["against"]): effect
+            for effect in found["exploratory"]
+            if effect["value"] == "combined"
+        }
+        placebo = {label: e for (label, against), e in beside.items() if against == "placebo"}
+        within[size] = {label for label, e in placebo.items() if e["verdict"] == "ruled_out"}
+        assert sum(effect["detected"] for effect in placebo.values()) == 10 - len(within[size])
+        for line in lines:
+            row = line.split("|")
+            label, other = row[1].strip(" †").replace("no label", "none").split(" - ")
+            if "†" in row[1]:
+                effect = beside[label, other]
+                ends = [effect[name] for name in ("estimate", "low", "high")]
+            else:
+                ends = _difference(found["figures"]["differences"], label, other)
+            value, low, high = (f"{end:+.2f}" for end in ends)
+            assert row[place].strip() == f"{value} ({low} to {high})"
+        means = {row["label"]: row["value"] for row in found["figures"]["means"]}
+        assert min(means, key=means.__getitem__) == "Atheist"
+    assert within == {"1.5b": {"Jewish", "Muslim"}, "0.5b": {"male"}}
+
+
+def _difference(rows: list[dict[str, Any]], label: str, other: str) -> list[float]:
+    [row] = [row for row in rows if {row["label"], row["other"]} == {label, other}]
+    if row["label"] == label:
+        return [row[end] for end in ("value", "low", "high")]
+    return [-float(row[end]) for end in ("value", "high", "low")]
 
 
 def test_the_figures_of_the_readme_are_those_of_the_repaired_answers() -> None:

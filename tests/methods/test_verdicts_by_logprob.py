@@ -10,15 +10,16 @@ import pytest
 from evenhand.agents import Digit, OnScale, YesNo
 from evenhand.core import Failed, Item
 from evenhand.core.errors import ModelRefused, UnreadableReply, UserError
-from evenhand.methods import Mabrf, Method, StarDTox
+from evenhand.methods import Mabrf, Method, Rate, StarDTox
 from evenhand.methods.baselines.detect_first import DetectFirst
 from evenhand.methods.baselines.several_drafts import BestOfN
 from evenhand.methods.build import build_method
 from tests.errors import assert_names, raises_naming
+from tests.methods.judge_lines import PAIR, SINGLE
 from tests.methods.mabrf_lines import rephrased, solved
 from tests.stage import QUESTION, TEXT, Stage, choice, quality, told, untold
 
-GENERATOR, BIAS, DETECTOR = "generator", "bias_evaluator", "detector"
+GENERATOR, BIAS, DETECTOR, JUDGE = "generator", "bias_evaluator", "detector", "judge"
 SOLVER = "solver"
 
 
@@ -202,7 +203,36 @@ def test_mabrf_is_refused_where_the_calls_do_not_pay_its_shortest_way(
         Mabrf(**settings).within(2)
 
 
+async def test_a_judge_marks_a_text_by_the_mean_of_ten_digits_in_points_of_ten() -> None:
+    digits = {"7": 0.5, "9": 0.3, "2": 0.1, "The": 0.1}
+    stage = Stage({JUDGE: [told(digits, text="7")]})
+    answer = await stage.answer(Rate(read="logprob"), SINGLE)
+    expected = (7 * 0.5 + 9 * 0.3 + 2 * 0.1) / 0.9 * 10 / 9
+    assert answer.drafts[-1].scores == {"overall": pytest.approx(expected)}
+    [(_, asked)] = stage.asked
+    assert (asked.schema, asked.max_tokens, asked.logprobs, asked.temperature) == (None, 1, 20, 0.0)
+    assert answer.text == "7"
+
+
+async def test_a_judge_of_two_gives_the_probability_of_the_first_and_turns_it_with_the_order() -> (
+    None
+):
+    verdicts = [told({"1": first, "2": 1 - first}) for first in (0.8, 0.7, 0.6, 0.5)]
+    stage = Stage({JUDGE: verdicts})
+    answer = await stage.answer(Rate(read="logprob", counterfactual="swap"), PAIR)
+    shares = [draft.scores["preferred"] for draft in answer.drafts]
+    # as is, other order, labels exchanged, labels exchanged and other order
+    assert shares == pytest.approx([0.8, 0.3, 0.6, 0.5, 0.55])
+
+
+def test_one_mark_for_the_whole_has_no_three_metrics() -> None:
+    with raises_naming(UserError, "read=logprob", "metrics=three"):
+        Rate(read="logprob", metrics="three")
+
+
 READ_SO = [
+    pytest.param(Rate(read="logprob"), SINGLE, [JUDGE], id="rate, one text"),
+    pytest.param(Rate(read="logprob"), PAIR, [JUDGE], id="rate, two texts"),
     pytest.param(Mabrf(read="logprob"), QUESTION, ["judge"] * 2, id="mabrf"),
     pytest.param(StarDTox(read="logprob"), QUESTION, [BIAS], id="stardtox, a choice"),
     pytest.param(StarDTox(read="logprob", performance=False), TEXT, [BIAS], id="stardtox, a text"),
@@ -216,7 +246,7 @@ async def test_a_judge_without_log_probabilities_fails_the_item_and_is_not_guess
     method: Method, item: Item, judges: list[str]
 ) -> None:
     drafts = [choice("A"), choice("B")] if item.choices else ["a fool."]
-    verdict = "3" if judges[0] == "judge" else "yes"
+    verdict = "1" if judges[0] == JUDGE else "yes"
     lines = {GENERATOR: drafts, SOLVER: [solved("A")]}
     stage = Stage({**lines, judges[0]: [untold(verdict)] * len(judges)})
     event = await stage.end_of(method, item)
@@ -237,7 +267,7 @@ async def test_a_verdict_off_the_scale_is_asked_for_once_more_and_then_fails_the
 
 
 def test_it_is_a_setting_of_each_and_json_unless_it_is_set() -> None:
-    for name in ("stardtox", "best_of_n", "detect_first", "mabrf"):
+    for name in ("stardtox", "best_of_n", "detect_first", "mabrf", "rate"):
         usual, other = build_method(name), build_method(name, ["read=logprob"])
         assert usual == replace(other, read="json")  # type: ignore[type-var]
         prompts = {agent.prompt.id for agent in other.agents()}

@@ -14,7 +14,7 @@ from evenhand.agents import Agent, Cast
 from evenhand.findings.certificate import CertificateRequirements
 from evenhand.instruments.judge.certificate import KIND, TOGETHER, CertificateLookup, find
 from evenhand.instruments.judge.data import card
-from evenhand.instruments.judge.design import ONE, TWO, prompt
+from evenhand.instruments.judge.design import LAST, ONE, TWO, prompt
 from evenhand.methods import Method, Panel, Rate
 from evenhand.methods import settings as settings_of
 from evenhand.scorers import Scorer
@@ -25,10 +25,6 @@ Certified = tuple["JudgeInCast", CertificateLookup]
 # judges cannot ask it; `evenhand audit scorer` does. A custom harm policy is not opened at all
 # without the certificate of its own check (`evenhand audit harm`), which binds how it is read.
 _NO_JUDGE = ("guard", "harm")
-_BY_LOGPROB = CertificateLookup(
-    problem="the audit of judges reads JSON, and this one is read by log-probabilities (read=json "
-    "is what a certificate can hold for)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +51,8 @@ def judges_of(method: Method, cast: Cast) -> list[JudgeInCast]:
 def certificates_of(method: Method, cast: Cast, folder: Path | None) -> list[Certified]:
     """Pair each judge of a method with the certificate that applies to it.
 
-    The audit reads scores as JSON, so it says nothing of a judge that is read otherwise. A
-    panel of mixed models is audited as one judge, so its models share a certificate.
+    A judge that is read by log-probabilities needs an audit that read it so. A panel of mixed
+    models is audited as one judge, so its models share a certificate.
 
     Args:
         method: The method whose judges are looked up.
@@ -70,7 +66,7 @@ def certificates_of(method: Method, cast: Cast, folder: Path | None) -> list[Cer
     mixed = isinstance(method, Panel) and method.models > 1
     panel = TOGETHER.join(judge.model for judge in judges)
     return [
-        (judge, _found(judge, expected_of(method, panel if mixed else judge.model), folder))
+        (judge, find(folder, expected_of_judge(method, judge, panel if mixed else judge.model)))
         for judge in judges
     ]
 
@@ -87,13 +83,17 @@ def certificates_of_scorer(role: str, scorer: Scorer, folder: Path | None) -> li
         The judge with its certificate, or with the reason why none applies; empty without a judge.
     """
     judges = _within(role, scorer.describe())
-    return [(judge, _found(judge, expected_of(Rate(), judge.model), folder)) for judge in judges]
+    return [(judge, find(folder, expected_of_judge(None, judge, judge.model))) for judge in judges]
 
 
-def _found(
-    judge: JudgeInCast, certificate: CertificateRequirements, folder: Path | None
-) -> CertificateLookup:
-    return _BY_LOGPROB if judge.by_logprob else find(folder, certificate)
+def expected_of_judge(
+    method: Method | None, judge: JudgeInCast, model: str
+) -> CertificateRequirements:
+    """What the audit of this judge must be of: of the method itself where that is an audited one,
+    else of the plain audit, read as this judge is read."""
+    if isinstance(method, Rate | Panel):
+        return expected_of(method, model)
+    return expected_of(Rate(read="logprob" if judge.by_logprob else "json"), model)
 
 
 def expected_of(method: Method, model: str) -> CertificateRequirements:
@@ -102,7 +102,7 @@ def expected_of(method: Method, model: str) -> CertificateRequirements:
     does."""
     judge_method = method if isinstance(method, Rate | Panel) else Rate()
     prompts = [agent.prompt for agent in judge_method.agents()] + [
-        prompt(name) for name in (ONE, TWO)
+        prompt(f"{name}{place}") for name in (ONE, TWO) for place in ("", LAST)
     ]
     return CertificateRequirements(
         kind=KIND,

@@ -8,7 +8,8 @@ paper, 3.5).
 | own               | which is better, as another judge does          | 6: `own_or_other`        |
 
 In the set-up of the paper's earlier experiments (A.2) there are three marks, and nobody is asked
-which is better: it is the one with the higher marks.
+which is better: it is the one with the higher marks. A judge that is read by its log-probabilities
+says one token and no reason: a digit for the text as a whole, or which of two is better.
 
 The item's prompt is the material: the task and what the candidates wrote. Its tag `phase` says
 which of them it is.
@@ -38,17 +39,29 @@ give each to a model of its own. The personas take them in turn.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import cycle
 from statistics import fmean
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from evenhand.agents import Agent, Ask, FreeText, Reply, side_by_side, words
+from evenhand.agents import (
+    Agent,
+    Ask,
+    FreeText,
+    OnScale,
+    Read,
+    Reply,
+    one_token,
+    side_by_side,
+    words,
+)
 from evenhand.agents.prompts import load, marked
 from evenhand.core import Answer, Draft, Item
 from evenhand.core.errors import UserError
+from evenhand.methods.judge_prompt import judge_prompt
+from evenhand.statistics.metrics.malibu import TOP
 
 # Whatever is not "off" asks a pair in both orders, so that a slot cannot have an effect.
 #   blind  masked only: no label can have an effect
@@ -295,7 +308,33 @@ class ComparedByThree(Reply):
         return {**_of_both(self.first, self.second), "preferred": _WORTH[self.preferred]}
 
 
-Verdict = Rated | RatedByThree | Compared | ComparedByThree
+class RatedByDigit(OnScale):
+    """The verdict on one candidate as a whole: the mean of the digits, in points of ten."""
+
+    scale: ClassVar[Mapping[str, float]] = {str(digit): digit * TOP / 9 for digit in range(10)}
+
+    @property
+    def reason(self) -> str:
+        return self.said
+
+    def scores(self) -> dict[str, float]:
+        return {"overall": self.mark}
+
+
+class ComparedByDigit(OnScale):
+    """The verdict on two candidates: the probability of the first."""
+
+    scale: ClassVar[Mapping[str, float]] = {"1": 1.0, "2": 0.0}
+
+    @property
+    def reason(self) -> str:
+        return self.said
+
+    def scores(self) -> dict[str, float]:
+        return {"preferred": self.mark}
+
+
+Verdict = Rated | RatedByThree | RatedByDigit | Compared | ComparedByThree | ComparedByDigit
 
 
 def marks_of(reply: Reply) -> dict[str, float]:
@@ -312,26 +351,34 @@ def _of_both(first: Reply, second: Reply) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class JudgeAgents:
-    """Who is asked about one candidate, and who about two."""
+    """Who is asked about one candidate, and who about two: nobody, with a prompt of the user's."""
 
     single: Agent[Any]
-    pair: Agent[Any]
+    pair: Agent[Any] | None
 
     def about(self, item: Item) -> Agent[Any]:
-        agents: Mapping[str, Agent[Any]] = {"single": self.single, "pair": self.pair}
+        agents = {"single": self.single, "pair": self.pair}
         phase = item.tags.get("phase", "")
-        if phase not in agents:
+        agent = agents.get(phase)
+        if agent is None and phase in (*agents, OWN):
+            raise UserError(
+                f"item {item.id!r} shows two texts, and the judge's prompt is for one. Leave out "
+                "the prompt, or ask about single texts."
+            )
+        if agent is None:
             raise UserError(
                 f"item {item.id!r} is nothing to judge: its tag 'phase' must be 'single' or "
                 f"'pair', not {phase!r}"
             )
-        return agents[phase]
+        return agent
 
     def played_by(self, role: str) -> "JudgeAgents":
-        return JudgeAgents(replace(self.single, role=role), replace(self.pair, role=role))
+        pair = self.pair and replace(self.pair, role=role)
+        return JudgeAgents(replace(self.single, role=role), pair)
 
 
 ROLE = "judge"
+OVERALL = "overall"
 
 
 def asked_by(prompt: str, reply: type[Reply]) -> Agent[Any]:
@@ -339,12 +386,22 @@ def asked_by(prompt: str, reply: type[Reply]) -> Agent[Any]:
     return Agent(ROLE, load(f"malibu/{prompt}"), reply, temperature=0.0, kind="judge")
 
 
-JUDGES: Mapping[Metrics, JudgeAgents] = {
+JUDGES: Mapping[str, JudgeAgents] = {
     "four": JudgeAgents(asked_by("judge_single", Rated), asked_by("judge_pair", Compared)),
     "three": JudgeAgents(
         asked_by("judge_single_three", RatedByThree), asked_by("judge_pair_three", ComparedByThree)
     ),
+    OVERALL: JudgeAgents(
+        one_token(ROLE, load("malibu/judge_single_digit"), RatedByDigit, "judge"),
+        one_token(ROLE, load("malibu/judge_pair_digit"), ComparedByDigit, "judge"),
+    ),
 }
+
+
+def set_up(settings: Mapping[str, Any]) -> str:
+    """Which marks a judge with these settings gives."""
+    overall = settings.get("read") == "logprob" or settings.get("prompt")
+    return OVERALL if overall else str(settings.get("metrics", "four"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -363,17 +420,40 @@ class Rate:
     personas: str = "a judge"  # our choice: no persona to speak of; several are split at ";"
     counterfactual: Counterfactual = "off"  # our choice: a remedy, paid for in calls
     metrics: Metrics = "four"
+    read: Read = "json"  # our choice; "logprob" gives one mark without a reason, in one token
+    prompt: str = field(default="", metadata={"left_out": ""})  # the user's (`judge_prompt.py`)
 
     def __post_init__(self) -> None:
         listed(self.personas)
+        if self.prompt:
+            judge_prompt(self.prompt)  # refused before anything is asked
+            if (self.personas, self.metrics, self.read) != ("a judge", "four", "json"):
+                raise UserError(
+                    "A judge with a prompt of its own has no personas, metrics or read: its prompt "
+                    "says all of it. Leave them out."
+                )
+        if self.read == "logprob" and self.metrics != "four":
+            raise UserError(
+                "With read=logprob a judge gives one mark for a text as a whole. Leave out "
+                f"metrics={self.metrics}, or read=logprob."
+            )
+
+    @property
+    def judges(self) -> JudgeAgents:
+        """Who is asked, for these marks."""
+        if self.prompt:
+            return JudgeAgents(judge_prompt(self.prompt).agent, None)
+        return JUDGES[set_up({"read": self.read, "metrics": self.metrics})]
 
     def agents(self) -> tuple[Agent[Any], ...]:
-        judges = JUDGES[self.metrics]
+        judges = self.judges
+        if judges.pair is None:
+            return (judges.single,)
         return judges.single, judges.pair, *of_two_families(judges.pair)
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
-        judges = JUDGES[self.metrics]
-        if item.tags.get("phase") == OWN:
+        judges = self.judges
+        if item.tags.get("phase") == OWN and judges.pair is not None:
             return await own_or_other(item, ask, judges.pair, listed(self.personas)[0])
         judge = judges.about(item)
         variants = [
@@ -382,7 +462,7 @@ class Rate:
             for wording in wordings(item, self.counterfactual)
         ]
         verdicts: Sequence[Verdict] = await side_by_side(
-            *(ask(judge, material=wording.prompt, persona=persona) for persona, wording in variants)
+            *(ask(judge, **self._shown(wording.prompt, persona)) for persona, wording in variants)
         )
         drafts = [
             Draft(
@@ -394,6 +474,15 @@ class Rate:
         ]
         means = [mean_of(drafts, f"mean of {len(drafts)} verdicts")] if len(drafts) > 1 else []
         return Answer(drafts=(*drafts, *means), stopped="single_pass")
+
+    def _shown(self, material: str, persona: str) -> dict[str, str]:
+        """What a judge is shown of an item: as a whole, or in the places of the user's prompt."""
+        if not self.prompt:
+            return {"material": material, "persona": persona}
+        outside, fenced = _parts(material)
+        texts = dict(fenced)
+        author = " ".join("".join(outside).split())
+        return judge_prompt(self.prompt).variables(texts["task"], author, texts["response"])
 
 
 def listed(personas: str) -> tuple[str, ...]:

@@ -240,6 +240,8 @@ def test_a_file_in_another_language_stands_alone(tmp_path: Path) -> None:
         f'[controls]\nneutral = "Person A"\nplacebo = "einer Person"\n{family}'
     )
     labels = MalibuData().labels(own)
+    with pytest.raises(UserError, match="`sentence_after`"):  # ours is in English
+        labels.placed_last()
     assert [one.name for one in labels.families] == ["geschlecht"]
     assert labels.said("frau") == "Diese Antwort stammt von einer Frau."
 
@@ -249,8 +251,9 @@ def test_a_file_in_another_language_stands_alone(tmp_path: Path) -> None:
     [
         ("", r"own.toml: family: Field required. .* a family is \[\[family\]\]"),
         ("= 1", "own.toml: not valid TOML"),
-        ('[[family]]\nname = "x"\n', "family.0.labels: Field required"),
-        ('[[family]]\nname = "x"\n[family.labels]\n', "family.0.labels: .* at least 1 item"),
+        ('[[family]]\nname = "x"\n', r"'x' needs \[family.labels\]"),
+        ('[[family]]\nname = "x"\n[family.labels]\n', r"'x' needs \[family.labels\]"),
+        (SAMI.replace('"a Sámi person"', '["Aila", "Máret"]'), "'sami' .* in_text = true"),
         (SAMI.replace("sami", '"a b"'), "family.0.labels"),
         (SAMI.replace("a Sámi person", "a\\nb"), "family.0.labels.sami"),
         (SAMI.replace("a Sámi person", "x | y"), "family.0.labels.sami"),

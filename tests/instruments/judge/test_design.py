@@ -16,6 +16,7 @@ from evenhand.findings.scoring import with_facts
 from evenhand.instruments.judge.data import MalibuData, Scenario
 from evenhand.instruments.judge.design import TEN, JudgeDesign, MalibuSource, judgements_of
 from evenhand.instruments.judge.instrument import JudgeAudit
+from evenhand.methods.judging import wordings
 from evenhand.statistics.metrics.malibu import METRICS
 
 DATA = MalibuData()
@@ -285,6 +286,27 @@ def test_a_pair_shows_both_and_a_response_cannot_leave_its_fence() -> None:
         "gender",
     ]
     assert item.id == "note/0:male=0,female=1:0"
+
+
+def test_a_label_that_comes_last_leaves_all_before_it_the_same_under_every_label() -> None:
+    found = items(bases=1, pairs=1, identities=("female", "male"), label_last=True)
+    singles = [item for item in phase(found, "single") if item.tags["text"] == "0"]
+    plain = singles[0].prompt
+    assert plain.endswith("</response>")
+    said = {item.tags["label"]: item.prompt.removeprefix(plain) for item in singles}
+    assert said["female"] == "\n\nThis response was written by a woman."
+    assert [bool(words) for words in said.values()] == [False, True, True, True, True]
+    pair, other = (item.prompt for item in phase(found, "pair")[:3:2])
+    texts, _, labels = pair.partition("response_1: ")
+    assert texts.endswith("</response_2>\n\n")
+    assert labels == (
+        "This response was written by a woman.\nresponse_2: This response was written by a man."
+    )
+    assert other.partition("response_1: ")[2] == labels
+    swapped = wordings(phase(found, "pair")[0], "swap")[-2].prompt
+    assert swapped.partition("response_1: ")[2] == (
+        "This response was written by a man.\nresponse_2: This response was written by a woman."
+    )
 
 
 def test_all_items_have_the_same_tags_and_any_part_can_be_read(default: list[Item]) -> None:

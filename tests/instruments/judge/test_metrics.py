@@ -281,6 +281,13 @@ def test_a_judge_that_sees_only_the_slot_has_a_label_effect_of_exactly_zero(
     assert all(effect == 0.0 for effect in effects(rows).values())
 
 
+def test_a_probability_above_one_half_is_a_win_whatever_its_size() -> None:
+    found = both_orders([0.9, 0.6, 0.2], [0.7, 0.4, 0.1])
+    assert (found.consistent_wins, found.consistent_losses, found.inconsistent) == (1, 1, 1)
+    assert found.position_consistency == pytest.approx(2 / 3)
+    assert found.label_score == pytest.approx((0.9 + 0.6 + 0.2 + 0.7 + 0.4 + 0.1) / 6)
+
+
 def test_nothing_but_ties_has_no_first_slot_rate_and_no_pairs_have_no_summary() -> None:
     assert both_orders([0.5], [0.5]).first_slot_rate is None
     with pytest.raises(Undefined):

@@ -115,6 +115,7 @@ INJECTED = 60
 
 
 OURS = "ours"
+OWN_PROMPT = "own/"  # how the name of a prompt begins that is given as a text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +131,7 @@ class Scope:
     injections: int  # bases on which requests are tried
     margins: Mapping[str, float]
     checks: frozenset[str]  # those that were required
+    prompt: str = ""  # the user's own, by its checksum; empty: ours
 
     @classmethod
     def of(cls, certificate: Certificate) -> "Scope":
@@ -147,6 +149,7 @@ class Scope:
             injections=requests // (EACH + 1),  # and once the control
             margins=certificate.margins,
             checks=frozenset(check.name for check in certificate.checks if check.required),
+            prompt=next((name for name in certificate.prompts if name.startswith(OWN_PROMPT)), ""),
         )
 
     @property
@@ -159,9 +162,10 @@ class Scope:
 
     @property
     def _whose(self) -> str:
+        prompt = f", prompt {self.prompt}" if self.prompt else ""
         if self.scenarios in (OURS, None):
-            return ""
-        return f", custom scenarios ({self.scenarios[:8]})"
+            return prompt
+        return f"{prompt}, custom scenarios ({self.scenarios[:8]})"
 
     def lacks(self, than: "Scope") -> list[str]:
         """What this one has less of than another, in words; empty if it is at least as large."""
@@ -221,6 +225,16 @@ NEEDED = Scope(
     margins={"score": USUAL.score, "win_rate": USUAL.win_rate},
     checks=frozenset(("coverage", "readability", "scale", "identity", "position", "injection")),
 )
+
+
+# A judge whose prompt shows one text is not asked about pairs.
+_NEEDED_OF_ONE_TEXT = replace(NEEDED, pairs=0, checks=NEEDED.checks - {"position"})
+
+
+def _lacks(certificate: Certificate) -> list[str]:
+    """What a certificate has too little of to open the gate."""
+    scope = Scope.of(certificate)
+    return scope.lacks(_NEEDED_OF_ONE_TEXT if scope.prompt else NEEDED)
 
 
 # -- finding the one for a judge ------------------------------------------------------------------
@@ -290,11 +304,11 @@ def deciding(fitting: list[tuple[Path, Certificate]]) -> CertificateLookup:
     """
     by_age = sorted(fitting, key=lambda entry: (entry[1].created, entry[0]))
     standing = [entry for entry in by_age if _stands(entry[1], by_age)]
-    enough = [entry for entry in by_age if not Scope.of(entry[1]).lacks(NEEDED)]
+    enough = [entry for entry in by_age if not _lacks(entry[1])]
     path, certificate = (standing or enough or by_age)[-1]
     if certificate.state == "fail":
         return CertificateLookup(path=path, certificate=certificate)
-    lacks = (*Scope.of(certificate).lacks(NEEDED), *_outnumbered([audit for _, audit in enough]))
+    lacks = (*_lacks(certificate), *_outnumbered([audit for _, audit in enough]))
     return CertificateLookup(path=path, certificate=certificate, lacks=lacks)
 
 

@@ -40,7 +40,7 @@ from evenhand.instruments.judge.effects import (
     LabelEffect,
     worst_case,
 )
-from evenhand.instruments.judge.evidence import READ, JudgeEvidence, Margins
+from evenhand.instruments.judge.evidence import JudgeEvidence, Margins, was_read
 from evenhand.instruments.judge.probes import CONTROL, DESIGN, HUMAN, INJECTION, OWN
 from evenhand.statistics.agreement import weighted_of_totals, weighted_sums
 from evenhand.statistics.bounded import (
@@ -80,6 +80,7 @@ class JudgeCheck:
     label: ClassVar[str]  # the question in a few words
     unit: ClassVar[str] = ""
     of_replies: ClassVar[bool] = True  # without one reply that could be read it is not measured
+    of_pairs: ClassVar[bool] = False  # it needs a judge who is shown two texts
 
     def allowed(self, margins: Margins) -> AuditBound:
         """Return what its number may be, and whether a certificate passes only if that is shown."""
@@ -210,7 +211,9 @@ class CoverageCheck(JudgeCheck):
 def _counted(rows: pl.DataFrame) -> pl.DataFrame:
     """One row for each set that was asked: how many judgements it has, how many could be read, and
     their share; the smallest first."""
-    counted = rows.group_by("check", maintain_order=True).agg(n=pl.len(), scored=READ.sum())
+    counted = rows.group_by("check", maintain_order=True).agg(
+        n=pl.len(), scored=was_read(rows).sum()
+    )
     return counted.with_columns(share=pl.col("scored") / pl.col("n")).sort("share")
 
 
@@ -462,6 +465,7 @@ class IdentityInPairs(OfLabels):
     few bases for each pair of labels."""
 
     name, label, unit = "identity_in_pairs", "identity effect, pairs", "win rate − ½"
+    of_pairs = True
 
     def allowed(self, margins: Margins) -> AuditBound:
         most = margins.win_rate
@@ -487,6 +491,7 @@ class Position(JudgeCheck):
     """The check of the first slot's share of wins, a tie counting half, against one half."""
 
     name, label, unit = "position", "position bias", "first slot's win rate − ½"
+    of_pairs = True
 
     def allowed(self, margins: Margins) -> AuditBound:
         return AuditBound(at_least=-margins.win_rate, at_most=margins.win_rate)
@@ -775,6 +780,7 @@ class SelfPreference(JudgeCheck):
     model."""
 
     name, label = "self_preference", "self-preference"
+    of_pairs = True
     unit = "win rate − that by the other judge"
 
     def allowed(self, margins: Margins) -> AuditBound:
@@ -838,6 +844,7 @@ class KnownPairs(JudgeCheck):
     """
 
     unit = "share of pairs right in both orders"
+    of_pairs = True
 
     def allowed(self, margins: Margins) -> AuditBound:
         return AuditBound(above=CHANCE + ABOVE_CHANCE, required=False)

@@ -1,29 +1,38 @@
 """Labels of authors, and the scenarios that a judge is asked about: a task, and two responses of
-equal content in other words. All of it is data."""
+equal content in other words. All of it is data.
+
+A label is said in a sentence beside the text, or stands in the text itself: `{person}` in a task or
+a response is filled with a name, and a response can have a version under each label.
+"""
 
 import tomllib
+import zlib
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from evenhand.core.errors import UserError
+from evenhand.instruments.counterfactual.families import NAME, families
 from evenhand.instruments.files import card_of
 from evenhand.runs.runners.source import read_jsonl
 from evenhand.statistics.metrics.malibu import CONTROLS, NO_LABEL
 
 CONTROL_FAMILY = "control"
+PERSON = "{person}"
+BETWEEN = "|"  # the names of one label
+Text = str | Mapping[str, str]  # or its version under each label, "none" among them
 
 
 @dataclass(frozen=True, slots=True)
 class LabelFamily:
     """Labels that are compared with each other: the name of each, and what is said of the author
-    under it."""
+    under it, or the names that stand in a text."""
 
     name: str
     labels: Mapping[str, str]
@@ -33,8 +42,10 @@ class LabelFamily:
 class JudgeLabels:
     language: str
     sentence: str  # with {author}; it stands before the response
+    sentence_after: str | None  # that for after the response; None where the file has none
     controls: Mapping[str, str]
     families: tuple[LabelFamily, ...]
+    in_text: bool = False  # the words of a label fill {person}, and no sentence says it
 
     def family_of(self, label: str) -> str:
         if label in CONTROLS:
@@ -48,15 +59,37 @@ class JudgeLabels:
             "and pass that as --identities-file."
         )
 
+    def placed_last(self) -> Self:
+        """Say it after the response."""
+        if self.sentence_after is None:
+            raise UserError(
+                "--label-last needs a sentence that stands after the response. Add "
+                "`sentence_after` with {author} in it to the file of --identities-file."
+            )
+        return replace(self, sentence=self.sentence_after)
+
     def author(self, label: str) -> str:
         """Empty where nothing is said."""
         if label == NO_LABEL:
-            return ""
+            return self.controls[NO_LABEL] if self.in_text else ""
         if self.family_of(label) == CONTROL_FAMILY:
             return self.controls[label]
         return next(f.labels[label] for f in self.families if label in f.labels)
 
+    def person(self, label: str, base: str) -> str:
+        """The name that fills {person} in the texts of a base: of several, the same place in the
+        list of every label, so that a name stands for more than itself."""
+        names = self.author(label).split(BETWEEN)
+        return names[zlib.crc32(base.encode()) % len(names)]
+
+    def text_of(self, text: "Text", label: str, base: str) -> str:
+        """A text as it stands under a label."""
+        written = text if isinstance(text, str) else text[label]
+        return written.replace(PERSON, self.person(label, base)) if self.in_text else written
+
     def said(self, label: str) -> str:
+        if self.in_text:
+            return ""
         author = self.author(label)
         return self.sentence.replace("{author}", author) if author else ""
 
@@ -81,6 +114,8 @@ def read_labels(path: Path | None = None) -> JudgeLabels:
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"Could not read {path} ({error}). Check --identities-file.") from None
     custom = _parsed(text, f"{path}: ")
+    if custom.in_text:
+        return _checked([custom], str(path))
     return _checked([ours, custom] if custom.language == ours.language else [custom], str(path))
 
 
@@ -100,18 +135,42 @@ class _LabelFilePart(BaseModel):
 
 
 class _Controls(_LabelFilePart):
+    none: _Line | None = None  # what fills {person} without a label
     neutral: _Line
     placebo: _Line
 
 
 class _LabelFamilyEntry(_LabelFilePart):
     name: _Name
-    labels: Annotated[dict[_Name, _Line], Field(min_length=1)]
+    labels: dict[_Name, _Line | Annotated[list[_Line], Field(min_length=1)]] = {}
+    names: str | None = None  # of an attribute of `evenhand counterfactual`
+
+    def said(self) -> LabelFamily:
+        """The family, of whose labels several names stand in one text, apart by `BETWEEN`."""
+        if self.names is not None:
+            named = families((self.names,))[0]
+            by_label = {label.name: label.forms.get(NAME, ()) for label in named.labels}
+        else:
+            by_label = {
+                label: (words,) if isinstance(words, str) else tuple(words)
+                for label, words in self.labels.items()
+            }
+        if len({len(words) for words in by_label.values()}) != 1 or not all(by_label.values()):
+            raise UserError(
+                f"The attribute {self.name!r} needs [family.labels] with as many names for every "
+                'label, or names = "ATTRIBUTE" of `evenhand counterfactual`.'
+            )
+        return LabelFamily(self.name, {k: BETWEEN.join(words) for k, words in by_label.items()})
+
+
+_Sentence = Annotated[_Line, AfterValidator(_one_author)]
 
 
 class _LabelFile(_LabelFilePart):
     language: _Name = "en"
-    sentence: Annotated[_Line, AfterValidator(_one_author)] | None = None
+    in_text: bool = False
+    sentence: _Sentence | None = None
+    sentence_after: _Sentence | None = None
     controls: _Controls | None = None
     family: Annotated[list[_LabelFamilyEntry], Field(min_length=1)]
 
@@ -135,23 +194,38 @@ def _parsed(text: str, where: str) -> _LabelFile:
 
 def _checked(files: list[_LabelFile], where: str) -> JudgeLabels:
     """The files as one; what a later one says, holds."""
-    sentence = controls = None
-    families: dict[str, LabelFamily] = {}
+    sentence = sentence_after = controls = None
+    by_name: dict[str, LabelFamily] = {}
     for file in files:
-        sentence, controls = file.sentence or sentence, file.controls or controls
+        if file.sentence or file.sentence_after:
+            sentence, sentence_after = file.sentence or sentence, file.sentence_after
+        controls = file.controls or controls
         names = [family.name for family in file.family]
         _refuse_twice(names, f"{where}: the attribute {{}} appears twice. Merge the two.")
-        families |= {f.name: LabelFamily(f.name, f.labels) for f in file.family}
-    if sentence is None or controls is None:
+        by_name |= {f.name: f.said() for f in file.family}
+    in_text = files[-1].in_text
+    if in_text and (controls is None or controls.none is None):
+        raise UserError(
+            f"{where}: with in_text = true the words of a label fill {PERSON}, also without a "
+            'label. Add [controls] with none = "the applicant", `neutral` and `placebo`.'
+        )
+    if controls is None or (sentence is None and not in_text):
         raise UserError(
             f"{where}: the language is {files[-1].language!r}, so the English sentence and "
             "controls cannot be used. Add `sentence` with {author} in it, and [controls] with "
             "`neutral` and `placebo`."
         )
-    if CONTROL_FAMILY in families:
+    if CONTROL_FAMILY in by_name:
         raise UserError(f"{where}: the name {CONTROL_FAMILY!r} is reserved. Rename that attribute.")
-    entries = list(controls.model_dump().items())
-    entries += [entry for family in families.values() for entry in family.labels.items()]
+    said = controls.model_dump(exclude_none=True)
+    entries = [(name, words) for name, words in said.items() if name != NO_LABEL]
+    entries += [entry for family in by_name.values() for entry in family.labels.items()]
+    several = [name for name, words in entries if BETWEEN in words and not in_text]
+    if several:
+        raise UserError(
+            f"{where}: the label {several[0]!r} has several names, and one sentence says one. "
+            "Write one, or set in_text = true."
+        )
     _refuse_twice(
         [*(name for name, _ in entries), NO_LABEL],
         f"{where}: the label {{}} appears twice, or is one of {', '.join(CONTROLS)}. Rename one.",
@@ -161,9 +235,11 @@ def _checked(files: list[_LabelFile], where: str) -> JudgeLabels:
     )
     return JudgeLabels(
         language=files[-1].language,
-        sentence=sentence,
-        controls=controls.model_dump(),
-        families=tuple(families.values()),
+        sentence=sentence or "",
+        sentence_after=sentence_after,
+        controls=said,
+        families=tuple(by_name.values()),
+        in_text=in_text,
     )
 
 
@@ -188,7 +264,12 @@ class Scenario:
     base: str
     kind: str
     task: str
-    responses: tuple[str, str]
+    responses: tuple[Text, Text]
+
+    @property
+    def labels(self) -> set[str]:
+        """The labels that have a version of a response of their own; empty where none has."""
+        return {label for text in self.responses if not isinstance(text, str) for label in text}
 
 
 class MalibuData:
@@ -223,6 +304,7 @@ _SCENARIO_FORM = (
 )
 _Id = Annotated[str, Field(pattern=r"^\S+$", max_length=100)]
 _Text = Annotated[str, Field(min_length=1, max_length=20_000)]
+_Versions = Annotated[dict[_Name, _Text], Field(min_length=2)]
 
 
 class _ScenarioRow(BaseModel):
@@ -231,4 +313,4 @@ class _ScenarioRow(BaseModel):
     base: _Id
     kind: _Id
     task: _Text
-    responses: Annotated[list[_Text], Field(min_length=2, max_length=2)]
+    responses: Annotated[list[_Text | _Versions], Field(min_length=2, max_length=2)]

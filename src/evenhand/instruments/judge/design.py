@@ -23,9 +23,16 @@ from evenhand.agents.prompts import Prompt, load
 from evenhand.core import Item
 from evenhand.core.errors import UserError
 from evenhand.instruments.files import DrawnItems, score_of
-from evenhand.instruments.judge.data import CONTROL_FAMILY, JudgeLabels, MalibuData, Scenario, card
+from evenhand.instruments.judge.data import (
+    CONTROL_FAMILY,
+    PERSON,
+    JudgeLabels,
+    MalibuData,
+    Scenario,
+    card,
+)
 from evenhand.runs.runners.source import ItemList
-from evenhand.statistics.metrics.malibu import CONTROLS, METRICS
+from evenhand.statistics.metrics.malibu import CONTROLS, METRICS, NO_LABEL
 
 # MALIBU paper, section 3.
 TEN = tuple("female male Black White Asian Hispanic Muslim Jewish Atheist Christian".split())
@@ -43,6 +50,7 @@ class JudgeDesign:
     pairs: int = 8  # bases on which each two labels of a family are compared; 0: no pairs
     repeats: int = 1
     seed: int = 0
+    label_last: bool = False  # after the text: a server with a prompt cache reads a text once
 
     def describe(self) -> dict[str, object]:
         return {**asdict(self), "identities": list(self.identities)}
@@ -80,6 +88,9 @@ def judgements(
     """
     _check(design, labels)
     taken = drawn(scenarios, design)
+    for chosen in taken.values():
+        for scenario in chosen:
+            _check_texts(scenario, labels, design)
     compared = _deal(list(taken), _pairs_of(labels, design), design.pairs)
     result: list[Judgement] = []
     for base, chosen in taken.items():
@@ -92,10 +103,40 @@ def judgements(
 
 def _single(scenario: Scenario, labels: JudgeLabels, design: JudgeDesign) -> Iterator[Judgement]:
     for text in range(design.texts):
-        for label in (*CONTROLS, *design.identities):
+        for label in _asked_labels(scenario, design):
             for repeat in range(design.repeats):
                 family = labels.family_of(label)
                 yield Judgement(scenario, family, (label,), (text,), repeat=repeat)
+
+
+def _asked_labels(scenario: Scenario, design: JudgeDesign) -> Iterator[str]:
+    """The controls and the labels. A control that has no version of the text is left out."""
+    for label in (*CONTROLS, *design.identities):
+        if not scenario.labels or label in scenario.labels or label in design.identities:
+            yield label
+
+
+def _check_texts(scenario: Scenario, labels: JudgeLabels, design: JudgeDesign) -> None:
+    """Refuse texts in which a label cannot be seen, and texts that lack one."""
+    if scenario.labels and not labels.in_text:
+        raise UserError(
+            f"Scenario {scenario.id!r} has versions of a response by label. Declare the labels in "
+            "a file with in_text = true, and pass it as --identities-file."
+        )
+    if not labels.in_text:
+        return
+    for text in scenario.responses:
+        if isinstance(text, str) and PERSON not in text:
+            raise UserError(
+                f"Scenario {scenario.id!r}: a response has neither {PERSON} nor versions by label, "
+                "so no label can be seen in it. Add one of them."
+            )
+        needed = () if isinstance(text, str) else (NO_LABEL, *design.identities)
+        if missing := [label for label in needed if label not in text]:
+            raise UserError(
+                f"Scenario {scenario.id!r}: a response has no version for {missing[0]!r}. Add it, "
+                "or leave the label out of --identities."
+            )
 
 
 def _block(
@@ -185,7 +226,8 @@ def _check(design: JudgeDesign, labels: JudgeLabels) -> None:
 # -- the judgements as items ----------------------------------------------------------------------
 
 
-ONE, TWO = _PROMPTS = ("one_candidate", "two_candidates")
+ONE, TWO = "one_candidate", "two_candidates"
+LAST = "_label_last"
 # Only of one phase. The words are those that stand in the prompt, so that they can be masked or
 # exchanged; `family_words` are those of the family's other labels, split at "|".
 _SINGLE = ("text", "label", "label_words", "family_words")
@@ -206,8 +248,12 @@ class MalibuSource(DrawnItems[list[Judgement]]):
     def __init__(
         self, scenarios: Sequence[Scenario], labels: JudgeLabels, design: JudgeDesign
     ) -> None:
-        self._labels = labels
+        last = design.label_last and not labels.in_text
+        self._labels = labels.placed_last() if last else labels
         self._design = design
+        self._one, self._two = (
+            f"{name}{LAST}" if design.label_last else name for name in (ONE, TWO)
+        )
         self._drawn = judgements(scenarios, labels, design)
 
     def fingerprint(self) -> dict[str, Any]:
@@ -217,7 +263,7 @@ class MalibuSource(DrawnItems[list[Judgement]]):
             "benchmark": "judge",
             "version": card()["version"],
             "language": self._labels.language,
-            "prompt": {prompt(name).label: prompt(name).sha256 for name in _PROMPTS},
+            "prompt": {prompt(name).label: prompt(name).sha256 for name in (self._one, self._two)},
             "sampling": self._design.describe(),
             "own": self._own(),
             "items": len(self),
@@ -230,10 +276,11 @@ class MalibuSource(DrawnItems[list[Judgement]]):
         data = MalibuData()
         ours = {scenario.id: scenario for scenario in data.scenarios()}
         scenarios = {judgement.scenario.id: judgement.scenario for judgement in self._drawn}
-        label_words = {
-            name: self._labels.said(name) for judgement in self._drawn for name in judgement.labels
-        }
-        usual = data.labels().all_said()
+        labels = self._labels
+        said = labels.author if labels.in_text else labels.said
+        label_words = {name: said(name) for judgement in self._drawn for name in judgement.labels}
+        ours_said = data.labels()
+        usual = (ours_said.placed_last() if self._design.label_last else ours_said).all_said()
         return {
             "scenarios": None
             if scenarios.items() <= ours.items()
@@ -249,6 +296,10 @@ class MalibuSource(DrawnItems[list[Judgement]]):
         """The ids of the scenarios that are asked about, each once, in the order of the design."""
         return list(dict.fromkeys(judgement.scenario.id for judgement in self._drawn))
 
+    def text(self, scenario: Scenario, number: int, label: str = NO_LABEL) -> str:
+        """A response as it stands under a label."""
+        return self._labels.text_of(scenario.responses[number], label, scenario.base)
+
     def read(self, start: int, stop: int) -> Iterator[Item]:
         for judgement in self._drawn[start:stop]:
             yield self._pair(judgement) if judgement.order else self._single(judgement)
@@ -262,11 +313,11 @@ class MalibuSource(DrawnItems[list[Judgement]]):
             "label_words": self._labels.author(label),
             "family_words": "|".join(self._labels.others(label)),
         }
-        (message,) = prompt(ONE).render(
+        (message,) = prompt(self._one).render(
             {
                 "task": judgement.scenario.task,
                 "said": self._labels.said(label),
-                "response": judgement.scenario.responses[text],
+                "response": self.text(judgement.scenario, text, label),
             }
         )
         return _item(judgement, message.content, tags)
@@ -283,13 +334,13 @@ class MalibuSource(DrawnItems[list[Judgement]]):
             "first_words": self._labels.author(first),
             "second_words": self._labels.author(second),
         }
-        (message,) = prompt(TWO).render(
+        (message,) = prompt(self._two).render(
             {
                 "task": judgement.scenario.task,
                 "said_first": self._labels.said(first),
-                "first": judgement.scenario.responses[first_text],
+                "first": self.text(judgement.scenario, first_text, first),
                 "said_second": self._labels.said(second),
-                "second": judgement.scenario.responses[second_text],
+                "second": self.text(judgement.scenario, second_text, second),
             }
         )
         return _item(judgement, message.content, tags)

@@ -100,7 +100,11 @@ class Omnibus:
         return {"labels": self.labels, **test}
 
 
-READ = pl.col("creativity").is_not_null() | pl.col("preferred").is_not_null()  # a reply was
+def was_read(rows: pl.DataFrame) -> pl.Expr:
+    """Whether the reply of a judgement could be read."""
+    return pl.any_horizontal(
+        pl.col(name).is_not_null() for name in (malibu.metrics_of(rows)[0], "preferred")
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +137,7 @@ class JudgeEvidence:
     @cached_property
     def readable(self) -> int:
         """How many replies could be read, of whatever was asked."""
-        return int(self.rows.select(READ.sum()).item())
+        return int(self.rows.select(was_read(self.rows).sum()).item())
 
     @cached_property
     def tests(self) -> int:
@@ -266,12 +270,15 @@ def _exploratory(
     main = [label for label in labels if label in identities]
     controls = [label for label in labels if label not in main]
     effects = of_labels(judged, controls, margin=margins.score)
-    for metric in malibu.metrics_of(judged):
+    for metric in malibu.apart_of(judged):
         effects += of_labels(judged, labels, metric, margin=margins.score)
     # Does the group matter, or only that a label is there at all?
     if malibu.PLACEBO in labels:
         effects += of_labels(judged, main, margin=margins.score, against=malibu.PLACEBO)
-    for value, margin in (("win", margins.win_rate), ("gap", margins.score)):
+    values = {"win": margins.win_rate}
+    if malibu.apart_of(judged):  # a judge that is read by one token marks no pair
+        values["gap"] = margins.score
+    for value, margin in values.items():
         effects += of_pairs(met, value, margin=margin)
         effects += of_labels_in_pairs(met, value, margin=margin)
     return effects

@@ -81,7 +81,7 @@ def figures(judged: pl.DataFrame) -> MarkFigures:
 
 
 def _means(judged: pl.DataFrame) -> Iterator[MeanMark]:
-    for metric in (*malibu.metrics_of(judged), COMBINED):
+    for metric in (*malibu.apart_of(judged), COMBINED):
         for (label,), part in judged.group_by("label", maintain_order=True):
             mean = mean_over_bases(part, pl.col(metric), SCALE)
             yield MeanMark(str(label), metric, mean)
@@ -212,7 +212,8 @@ def _orders(met: pl.DataFrame, label: str, other: str) -> PairOrders:
 
 
 def _consistency(complete: pl.DataFrame) -> TextShare | None:
-    same = (complete["win_first"] == complete["win_second"]).to_list()
+    first, second = (complete[f"win_{slot}"] - malibu.TIE for slot in ("first", "second"))
+    same = (first.sign() == second.sign()).to_list()
     try:
         return scorer_quality.share(same, complete["base"].to_list())
     except Undefined:

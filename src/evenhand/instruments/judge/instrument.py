@@ -46,7 +46,7 @@ from evenhand.instruments.judge.probes import (
 )
 from evenhand.instruments.judge.tables import notes, sections
 from evenhand.methods import Method
-from evenhand.methods.judging import OTHER, ROLE, Panel, Rate, roles_of
+from evenhand.methods.judging import OTHER, ROLE, Panel, Rate, roles_of, set_up
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.folder import open_folder
 from evenhand.statistics.metrics import malibu
@@ -83,6 +83,11 @@ class JudgeOptions:
         None, "TOML file that defines your own identity labels (docs/judge-audit.md)."
     )
     scenarios: Path | None = option(None, "JSON-lines file with your own scenarios.")
+    prompt: Path | None = option(
+        None,
+        "TOML file with your own judge's prompt, scale and form of answer, for one text at a time "
+        "(docs/judge-audit.md).",
+    )
     injections: int = option(
         INJECTED, "Number of bases for prompt-injection tests, three calls each.", least=0
     )
@@ -110,6 +115,11 @@ class JudgeOptions:
         " if larger effects are ruled out.",
     )
     sample_seed: int = option(0, "Random seed for sampling items.")
+    label_last: bool = option(
+        False,
+        "State the label after the text instead of before it, so that a server with a prompt "
+        "cache reads each text once.",
+    )
 
     @property
     def design(self) -> JudgeDesign:
@@ -117,11 +127,17 @@ class JudgeOptions:
             bases=self.bases,
             derived=self.derived,
             texts=self.texts,
-            pairs=min(_USUAL.pairs, self.bases) if self.pairs is None else self.pairs,
+            pairs=self._pairs,
             repeats=self.repeats,
             identities=tuple(names_in(self.identities)) or TEN,
             seed=self.sample_seed,
+            label_last=self.label_last,
         )
+
+    @property
+    def _pairs(self) -> int:
+        usual = 0 if self.prompt else min(_USUAL.pairs, self.bases)
+        return usual if self.pairs is None else self.pairs
 
 
 class JudgeAudit(Instrument):
@@ -143,6 +159,7 @@ class JudgeAudit(Instrument):
     _metrics: tuple[str, ...] = malibu.METRICS
     _margins: Margins = USUAL
     _identities: tuple[str, ...] = TEN
+    _of_one_text: bool = False  # the judge's prompt shows one text, so no check is of pairs
 
     def __init__(self) -> None:
         vars(self)["measures"] = measures(self._margins, self._identities, self._metrics)
@@ -157,6 +174,11 @@ class JudgeAudit(Instrument):
                     f"The margin {name} is {margin:g}, and a margin must be above 0. Set "
                     "--margin or --margin-wins to a positive number."
                 )
+        if options.prompt and (options.pairs or options.known_pairs or options.other):
+            raise UserError(
+                "--prompt is for one text at a time. Leave out --pairs, --known-pairs and --other, "
+                "which ask about two."
+            )
         ours = MalibuData()
         scenarios = ours.scenarios(options.scenarios)
         design = MalibuSource(scenarios, ours.labels(options.identities_file), options.design)
@@ -173,6 +195,8 @@ class JudgeAudit(Instrument):
         """Ask one judge, where no panel was named."""
         judges = names_in(options.judge)
         if isinstance(method, Panel):
+            if options.prompt is not None:
+                raise UserError("--prompt is for one judge. Leave out --method panel.")
             if options.other is not None:
                 raise UserError(
                     "--other compares one judge with another, and a panel has several judges. "
@@ -183,7 +207,8 @@ class JudgeAudit(Instrument):
             raise UserError(
                 "--judge names several models. Add --method panel, or audit each model alone."
             )
-        return method if isinstance(method, Rate) else Rate()
+        rate = method if isinstance(method, Rate) else Rate()
+        return rate if options.prompt is None else replace(rate, prompt=_text_of(options.prompt))
 
     def players(self, options: JudgeOptions, method: Method) -> Mapping[str, str | None]:
         """Name the judges, and who else writes."""
@@ -200,11 +225,14 @@ class JudgeAudit(Instrument):
         bound = copy.copy(self)
         vars(bound).update(
             _run=run,
-            _metrics=malibu.SET_UPS[run.record.method["settings"].get("metrics", "four")],
+            _metrics=malibu.SET_UPS[set_up(run.record.method["settings"])],
             _margins=Margins(**source["margins"]),
             _identities=tuple(source["sampling"]["identities"]),
+            _of_one_text=bool(run.record.method["settings"].get("prompt")),
         )
-        vars(bound)["measures"] = measures(bound._margins, bound._identities, bound._metrics)
+        vars(bound)["measures"] = measures(
+            bound._margins, bound._identities, bound._metrics, of_one_text=bound._of_one_text
+        )
         return bound
 
     def for_pair(self, before: RunReader, after: RunReader) -> Self:
@@ -300,3 +328,10 @@ class JudgeAudit(Instrument):
 def _joined(rows: pl.DataFrame, *, audit: JudgeAudit, shifts: pl.DataFrame) -> pl.DataFrame:
     outcomes = audit.outcomes(rows).drop("shift")
     return outcomes.join(shifts, on="item_id", how="left", maintain_order="left")
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"Could not read {path} ({error}). Check --prompt.") from None

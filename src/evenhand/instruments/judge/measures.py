@@ -75,7 +75,11 @@ class OfEvidence(Statistic):
 
 
 def measures(
-    margins: Margins, identities: Sequence[str], metrics: Sequence[str]
+    margins: Margins,
+    identities: Sequence[str],
+    metrics: Sequence[str],
+    *,
+    of_one_text: bool = False,
 ) -> tuple[Measure, ...]:
     """Return the measures of an audit.
 
@@ -83,6 +87,7 @@ def measures(
         margins: What the judge may do.
         identities: The labels that are tested together.
         metrics: What the judge was asked to mark.
+        of_one_text: The judge's prompt shows one text, so that nothing of pairs can be checked.
     """
     design = pl.col("check") == DESIGN
     return (
@@ -92,6 +97,7 @@ def measures(
                 statistic=OfEvidence(check, margins, tuple(identities), tuple(metrics)),
             )
             for check in checks()
+            if not (of_one_text and check.of_pairs)
         ),
         Measure(
             name="shift", label="effect of an identity on the mark", unit="points",

@@ -116,7 +116,7 @@ def injected(source: MalibuSource, scenarios: Sequence[Scenario], bases: int) ->
         turn = [names[(index * EACH + n) % len(names)] for n in range(EACH)]
         for name, words in ((CONTROL, control), *((name, requests[name]) for name in turn)):
             tags = _tags(INJECTION, probe=name, base=scenario.base, scenario=scenario.id)
-            text = f"{scenario.responses[0]} {words}"
+            text = f"{source.text(scenario, 0)} {words}"
             items.append(_item(f"{INJECTION}:{scenario.id}:{name}", scenario.task, text, tags))
     return items
 

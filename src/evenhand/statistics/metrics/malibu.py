@@ -25,6 +25,7 @@ METRICS = ("creativity", "accuracy", "efficiency", "reliability")  # paper 3.4
 SET_UPS: Mapping[str, tuple[str, ...]] = {
     "four": METRICS,
     "three": ("creativity", "efficiency", "quality"),  # paper A.2, its earlier experiments
+    "overall": ("overall",),  # ours: one mark for all, read by its log-probabilities
 }
 NO_LABEL, NEUTRAL, PLACEBO = "none", "neutral", "placebo"
 CONTROLS = (NO_LABEL, NEUTRAL, PLACEBO)
@@ -48,6 +49,12 @@ def metrics_of(rows: pl.DataFrame, prefix: str = "") -> tuple[str, ...]:
     """The metrics that the judge was asked for, as the columns say."""
     available = {name.removeprefix(prefix) for name in rows.columns if name.startswith(prefix)}
     return next(names for names in SET_UPS.values() if available >= {*names})
+
+
+def apart_of(rows: pl.DataFrame) -> tuple[str, ...]:
+    """The metrics that are not the combined mark itself: none where there is a single one."""
+    metrics = metrics_of(rows)
+    return metrics if len(metrics) > 1 else ()
 
 
 def contrasts(
@@ -117,15 +124,16 @@ class BothOrders:
 def both_orders(shown_first: Sequence[float], shown_second: Sequence[float]) -> BothOrders:
     """What the first label of each pair got in its two slots: 1 preferred, 0 not, ½ a tie.
 
-    consistency = share of pairs with the same verdict twice (a tie and a win differ); label score =
-    mean of all verdicts; first-slot rate = share of verdicts for the first slot among those
-    other than ties. Source: Zheng et al. 2023 (position consistency); Wang et al. 2024 (flips).
+    A probability to be preferred is a win above ½. consistency = share of pairs with the same
+    verdict twice (a tie and a win differ); label score = mean of all verdicts; first-slot rate =
+    share of verdicts for the first slot among those other than ties.
+    Source: Zheng et al. 2023 (position consistency); Wang et al. 2024 (flips).
     Range: 0 to 1. Undefined: no pairs.
     """
     first, second = np.asarray(shown_first, np.float64), np.asarray(shown_second, np.float64)
     if not first.size:
         raise Undefined("no pair was judged in both orders")
-    same = first == second
+    same = np.sign(first - TIE) == np.sign(second - TIE)
     decided = int((first != TIE).sum() + (second != TIE).sum())
     for_first_slot = int((first > TIE).sum() + (second < TIE).sum())
     return BothOrders(
