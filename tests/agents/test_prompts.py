@@ -159,8 +159,8 @@ def _options(hint: Any) -> tuple[Any, ...]:
 
 
 def test_every_prompt_file_is_used_by_an_agent_and_every_agent_has_one() -> None:
-    # A candidate's forms are no agent's words: the judge's prompt quotes them.
-    quoted = {
+    # No agent's words of its own: a judge's prompt quotes a candidate, and any the turns before.
+    quoted = {"shared/earlier_turns"} | {
         f"malibu/{name}{place}"
         for name in ("one_candidate", "two_candidates")
         for place in ("", "_label_last")
