@@ -2,7 +2,7 @@
 
     EVENHAND_DATA=data python scripts/repaired_answers.py run runs/repaired
     python scripts/repaired_answers.py record runs/repaired recorded/repaired_answers
-    python scripts/repaired_answers.py table recorded/repaired_answers
+    python scripts/repaired_answers.py table recorded/repaired_answers [CONFIDENCE]
 
 The design is preregistered in `design/training-bias.md`. The teacher is UnifiedQA-11B by its
 published answers to BBQ, repaired by `detect_first` with the context-support classifier; the
@@ -479,16 +479,29 @@ def changes(table: pl.DataFrame, before: str, after: str) -> pl.DataFrame:
     )
 
 
-def change(pairs: pl.DataFrame, measure: str) -> tuple[float, float, Interval]:
-    """Give the level before and after, and the change with its interval over clusters."""
+def change(
+    pairs: pl.DataFrame, measure: str, confidence: float = 0.95
+) -> tuple[float, float, Interval]:
+    """Compute the level before and after, and the change.
+
+    Args:
+        pairs: Rows of `changes`.
+        measure: The measure.
+        confidence: The two-sided confidence of the interval over clusters.
+
+    Returns:
+        The two levels and the change.
+    """
     if measure == "logprob":
         moved = pairs["total"] - pairs["total_before"]
         tokens = pairs["tokens"].sum()
         levels = pairs["total_before"].sum() / tokens, pairs["total"].sum() / tokens
-        return *levels, clustered_ratio(moved, pairs["tokens"], pairs["cluster"].to_list())
+        clusters = pairs["cluster"].to_list()
+        return *levels, clustered_ratio(moved, pairs["tokens"], clusters, confidence)
     rows = pairs.drop_nulls(measure)
     old, new = rows[f"{measure}_before"].to_numpy(), rows[measure].to_numpy()
-    return old.mean(), new.mean(), clustered_mean(new - old, rows["cluster"].to_list())
+    interval = clustered_mean(new - old, rows["cluster"].to_list(), confidence)
+    return old.mean(), new.mean(), interval
 
 
 def outcome(measure: str, interval: Interval) -> str:
@@ -505,8 +518,8 @@ def outcome(measure: str, interval: Interval) -> str:
     return "improved" if margin is None and low > 0 else "inconclusive"
 
 
-def table(folder: Path) -> list[list[str]]:
-    """Give the rows of the page: measure, items, before, after, change, outcome."""
+def table(folder: Path, confidence: float = 0.95) -> list[list[str]]:
+    """Compute the table: compared runs, measure, items, before, after, change, outcome."""
     tables, rows = load(folder), []
     for before, after in COMPARED:
         for measure in MEASURES:
@@ -514,12 +527,12 @@ def table(folder: Path) -> list[list[str]]:
             pairs = changes(tables[name], before, after)
             for part, items in _parts(name, pairs):
                 if len(items):
-                    old, new, interval = change(items, measure)
+                    old, new, interval = change(items, measure, confidence)
                     rows.append([f"{before} to {after}", measure, part, *_shown(measure, old, new,
                                  interval), outcome(measure, interval)])  # fmt: skip
         pairs = dict(_parts("bbq", changes(tables["bbq"], before, after)))["held out"]
         for (seed,), items in pairs.group_by("seed", maintain_order=True):
-            shown = _shown("attribution", *change(items, "attribution"))
+            shown = _shown("attribution", *change(items, "attribution", confidence))
             rows.append([f"{before} to {after}", "attribution", f"seed {seed}", *shown, ""])
     return rows
 
@@ -547,8 +560,8 @@ if __name__ == "__main__":
             run(Path(folder), names.split(","))
         case ["record", folder, to]:
             record(Path(folder), Path(to))
-        case ["table", folder]:
-            for cells in table(Path(folder)):
+        case ["table", folder, *level]:
+            for cells in table(Path(folder), *map(float, level)):
                 sys.stdout.write(f"| {' | '.join(cells)} |\n")
         case _:
             sys.exit(__doc__)
