@@ -1,6 +1,7 @@
 """The training on repaired answers: its rows, its table, and the numbers of its page."""
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -13,7 +14,9 @@ repaired_answers = script("repaired_answers")
 RECORD = ROOT / "recorded" / "repaired_answers"
 
 
-def _row(number: int, template: str, repaired: int, control: int, words: str = "") -> dict:
+def _row(
+    number: int, template: str, repaired: int, control: int, words: str = ""
+) -> dict[str, Any]:
     text = f"{words or f'Context {number}'}\nWho?\nOptions: A; B; unknown"
     return {
         "id": f"Age/{number}",
