@@ -2,7 +2,7 @@
 
     EVENHAND_DATA=data python scripts/repaired_answers.py run runs/repaired
     python scripts/repaired_answers.py record runs/repaired recorded/repaired_answers
-    python scripts/repaired_answers.py table recorded/repaired_answers
+    python scripts/repaired_answers.py table recorded/repaired_answers [CONFIDENCE]
 
 The design is preregistered in `design/training-bias.md`. The teacher is UnifiedQA-11B by its
 published answers to BBQ, repaired by `detect_first` with the context-support classifier; the
@@ -44,12 +44,12 @@ from evenhand.training.debates.dataset import SCHEMA
 from evenhand.training.local_likelihood import LocalLikelihood
 
 DATA = Path(os.environ.get("EVENHAND_DATA", "data"))
-ARMS = ("repaired", "control")
-SEEDS = (2, 3, 4)
 BASE = "base"
-RUNS = [f"{arm}-{seed}" for arm in ARMS for seed in SEEDS]
+SEEDS = {"repaired": (2, 3, 4), "control": (2, 3, 4), "longer": (5, 6, 7)}  # of each arm
+RUNS = [f"{arm}-{seed}" for arm, seeds in SEEDS.items() for seed in seeds]
 HELD_OUT = 50  # templates of the teacher's 150
-KEEP, ABSTAIN = 168, 56  # rows whose repaired answer is a person, and "unknown"
+# Rows whose repaired answer is a person, and "unknown"
+ROWS = {"repaired": (168, 56), "control": (168, 56), "longer": (600, 200)}
 UNTRAINED = 8  # templates of each category that the teacher never answered
 LONGEST = 60  # words of context and question of a row to learn from
 SENTENCES, WORDS = 400, 100  # StereoSet's items; words of a passage, one of each article of SQuAD
@@ -58,6 +58,7 @@ RECIPE = {"batch": 8, "micro_batch": 4, "learning_rate": 8e-4, "held_out": 0, "t
           "save_every": 10}  # fmt: skip
 ANSWERED = ("Age", "Disability_status", "Nationality", "Physical_appearance", "Religion",
             "Sexual_orientation")  # fmt: skip
+COMPARED = ((BASE, "repaired"), (BASE, "control"), ("control", "repaired"), (BASE, "longer"))
 ROLES = ("gold", "unknown", "biased")  # places of options, as they are listed in the prompt
 MEASURES = ("attribution", "s_amb", "accuracy", "abstention", "lms", "logprob")
 MARGINS = {"accuracy": 0.02, "abstention": 0.02, "lms": 2.0, "logprob": 0.05}
@@ -116,15 +117,16 @@ def prompt(item: Item) -> list[dict[str, str]]:
     ]
 
 
-def chosen_rows(items: Sequence[Row], seed: int) -> list[Row]:
+def chosen_rows(items: Sequence[Row], seed: int, counts: tuple[int, int]) -> list[Row]:
     """Choose rows to learn from: by the repaired answer, spread over templates, none twice.
 
     Args:
         items: Rows with id, template, prompt, unknown, and the choices `repaired` and `control`.
         seed: Draws the rows and their order.
+        counts: How many name a person, and how many abstain.
 
     Returns:
-        Three rows that keep a person to each row that abstains, in a drawn order.
+        The rows, in a drawn order.
     """
     rng = Random(f"rows {seed}")
     shuffled = sorted(items, key=lambda row: row["id"])
@@ -138,8 +140,8 @@ def chosen_rows(items: Sequence[Row], seed: int) -> list[Row]:
             abstains = row["repaired"] == row["unknown"]
             pools[abstains].setdefault(row["template"], []).append(row)
     rows = [
-        *_in_turns(pools[False], KEEP),
-        *_in_turns(pools[True], ABSTAIN),
+        *_in_turns(pools[False], counts[0]),
+        *_in_turns(pools[True], counts[1]),
     ]
     rng.shuffle(rows)
     return rows
@@ -154,7 +156,8 @@ def _in_turns(pools: dict[str, list[Row]], count: int) -> list[Row]:
 
 
 def write_pairs(rows: Sequence[Row], arm: str, folder: Path) -> None:
-    """Write rows as a folder of pairs: chosen is the answer of the arm."""
+    """Write rows as a folder of pairs: chosen is the answer that the arm learns."""
+    answer = "control" if arm == "control" else "repaired"
 
     def message(text: str) -> list[dict[str, str]]:
         return [{"role": "assistant", "content": text}]
@@ -162,8 +165,8 @@ def write_pairs(rows: Sequence[Row], arm: str, folder: Path) -> None:
     table = [
         {
             "prompt": row["prompt"],
-            "chosen": message(row["options"][row[arm]]),
-            "rejected": message(row["options"][(row[arm] + 1) % 3]),
+            "chosen": message(row["options"][row[answer]]),
+            "rejected": message(row["options"][(row[answer] + 1) % 3]),
             "margin": 0.0,
             "topic": row["id"],
             "bias_type": "bbq",
@@ -204,7 +207,7 @@ def teacher(out: Path, records: pl.DataFrame) -> list[Row]:
     source = BbqSource(own, BbqSampling())
     rows = []
     for item in source.read(0, len(source)):
-        choices = {arm: answers[arm][item.id] for arm in ARMS}
+        choices = {arm: answers[arm][item.id] for arm in ("repaired", "control")}
         if None not in choices.values():
             rows.append({
                 "id": item.id, "template": item.tags["template"], "prompt": prompt(item),
@@ -306,19 +309,24 @@ class OptionReader:
 
 
 def measure(weights: Path, items: Sequence[Item], file: Path) -> None:
-    """Measure weights on the items, on StereoSet and on passages, into one file."""
-    parts: Row = {}
-    reader = OptionReader(weights)
-    parts["bbq"] = {
-        item.id: [round(value, 4) for value in values]
-        for item, values in zip(items, reader.read(items), strict=True)
-    }
-    del reader
-    sentences, passages = stereoset(), neutral()
-    versions = all_sets()["stereoset"].names
+    """Measure weights on the items, on StereoSet and on passages, into one file that may have a
+    part of it."""
+    parts: Row = json.loads(file.read_text()) if file.exists() else {"bbq": {}}
+    missing = [item for item in items if item.id not in parts["bbq"]]
+    if missing:
+        for item, values in zip(missing, OptionReader(weights).read(missing), strict=True):
+            parts["bbq"][item.id] = [round(value, 4) for value in values]
+    if "stereoset" not in parts:
+        _measure_texts(weights, parts)
+    part = file.with_suffix(".part")
+    part.write_text(json.dumps(parts))
+    part.rename(file)
+
+
+def _measure_texts(weights: Path, parts: Row) -> None:
+    sentences, passages, versions = stereoset(), neutral(), all_sets()["stereoset"].names
     texts = [item.options[name] for item in sentences for name in versions]
-    model = LocalLikelihood(weights)
-    results = asyncio.run(model.log_likelihoods([*texts, *passages.values()]))
+    results = asyncio.run(LocalLikelihood(weights).log_likelihoods([*texts, *passages.values()]))
     numbers = iter([(result.total, len(result.logprobs)) for result in results])
     parts["stereoset"] = {
         item.id: [round(total / count, 4) for total, count in (next(numbers) for _ in versions)]
@@ -327,10 +335,7 @@ def measure(weights: Path, items: Sequence[Item], file: Path) -> None:
     parts["passages"] = {
         title: [round(total, 2), count]
         for title, (total, count) in zip(passages, numbers, strict=True)
-    }  # fmt: skip
-    part = file.with_suffix(".part")
-    part.write_text(json.dumps(parts))
-    part.rename(file)
+    }
 
 
 def stereoset() -> list[Any]:
@@ -364,7 +369,7 @@ def run(out: Path, names: Sequence[str]) -> None:
     rows = teacher(out, records)
     inside, outside = templates(records, {row["id"].split("/")[0] for row in rows})
     others = untrained(outside)
-    tests = {seed: held_out(inside, seed) for seed in SEEDS}
+    tests = {seed: held_out(inside, seed) for seeds in SEEDS.values() for seed in seeds}
     for name in names:
         weights, tested = base, set().union(*tests.values())
         if name != BASE:
@@ -373,12 +378,10 @@ def run(out: Path, names: Sequence[str]) -> None:
             pairs = out / f"pairs-{name}"
             if not pairs.exists():
                 learnt = [row for row in rows if row["template"] not in tested]
-                write_pairs(chosen_rows(learnt, int(seed)), arm, pairs)
+                write_pairs(chosen_rows(learnt, int(seed), ROWS[arm]), arm, pairs)
             if not (weights / "README.md").exists():
                 train(base, pairs, weights.parent, int(seed))
-        file = out / f"measured-{name}.json"
-        if not file.exists():
-            measure(weights, test_items(records, tested | others), file)
+        measure(weights, test_items(records, tested | others), out / f"measured-{name}.json")
 
 
 def train(base: Path, pairs: Path, out: Path, seed: int) -> None:
@@ -476,16 +479,29 @@ def changes(table: pl.DataFrame, before: str, after: str) -> pl.DataFrame:
     )
 
 
-def change(pairs: pl.DataFrame, measure: str) -> tuple[float, float, Interval]:
-    """Give the level before and after, and the change with its interval over clusters."""
+def change(
+    pairs: pl.DataFrame, measure: str, confidence: float = 0.95
+) -> tuple[float, float, Interval]:
+    """Compute the level before and after, and the change.
+
+    Args:
+        pairs: Rows of `changes`.
+        measure: The measure.
+        confidence: The two-sided confidence of the interval over clusters.
+
+    Returns:
+        The two levels and the change.
+    """
     if measure == "logprob":
         moved = pairs["total"] - pairs["total_before"]
         tokens = pairs["tokens"].sum()
         levels = pairs["total_before"].sum() / tokens, pairs["total"].sum() / tokens
-        return *levels, clustered_ratio(moved, pairs["tokens"], pairs["cluster"].to_list())
+        clusters = pairs["cluster"].to_list()
+        return *levels, clustered_ratio(moved, pairs["tokens"], clusters, confidence)
     rows = pairs.drop_nulls(measure)
     old, new = rows[f"{measure}_before"].to_numpy(), rows[measure].to_numpy()
-    return old.mean(), new.mean(), clustered_mean(new - old, rows["cluster"].to_list())
+    interval = clustered_mean(new - old, rows["cluster"].to_list(), confidence)
+    return old.mean(), new.mean(), interval
 
 
 def outcome(measure: str, interval: Interval) -> str:
@@ -502,21 +518,21 @@ def outcome(measure: str, interval: Interval) -> str:
     return "improved" if margin is None and low > 0 else "inconclusive"
 
 
-def table(folder: Path) -> list[list[str]]:
-    """Give the rows of the page: measure, items, before, after, change, outcome."""
+def table(folder: Path, confidence: float = 0.95) -> list[list[str]]:
+    """Compute the table: compared runs, measure, items, before, after, change, outcome."""
     tables, rows = load(folder), []
-    for before, after in ((BASE, "repaired"), (BASE, "control"), ("control", "repaired")):
+    for before, after in COMPARED:
         for measure in MEASURES:
             name = {"lms": "stereoset", "logprob": "passages"}.get(measure, "bbq")
             pairs = changes(tables[name], before, after)
             for part, items in _parts(name, pairs):
                 if len(items):
-                    old, new, interval = change(items, measure)
+                    old, new, interval = change(items, measure, confidence)
                     rows.append([f"{before} to {after}", measure, part, *_shown(measure, old, new,
                                  interval), outcome(measure, interval)])  # fmt: skip
         pairs = dict(_parts("bbq", changes(tables["bbq"], before, after)))["held out"]
         for (seed,), items in pairs.group_by("seed", maintain_order=True):
-            shown = _shown("attribution", *change(items, "attribution"))
+            shown = _shown("attribution", *change(items, "attribution", confidence))
             rows.append([f"{before} to {after}", "attribution", f"seed {seed}", *shown, ""])
     return rows
 
@@ -539,13 +555,13 @@ def _shown(measure: str, old: float, new: float, interval: Interval) -> list[str
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["run", folder]:
-            run(Path(folder), [*RUNS[:3], BASE, *RUNS[3:]])
+            run(Path(folder), [*RUNS, BASE])
         case ["run", folder, "--runs", names]:
             run(Path(folder), names.split(","))
         case ["record", folder, to]:
             record(Path(folder), Path(to))
-        case ["table", folder]:
-            for cells in table(Path(folder)):
+        case ["table", folder, *level]:
+            for cells in table(Path(folder), *map(float, level)):
                 sys.stdout.write(f"| {' | '.join(cells)} |\n")
         case _:
             sys.exit(__doc__)

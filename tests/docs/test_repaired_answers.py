@@ -1,6 +1,7 @@
 """The training on repaired answers: its rows, its table, and the numbers of its page."""
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -13,7 +14,9 @@ repaired_answers = script("repaired_answers")
 RECORD = ROOT / "recorded" / "repaired_answers"
 
 
-def _row(number: int, template: str, repaired: int, control: int, words: str = "") -> dict:
+def _row(
+    number: int, template: str, repaired: int, control: int, words: str = ""
+) -> dict[str, Any]:
     text = f"{words or f'Context {number}'}\nWho?\nOptions: A; B; unknown"
     return {
         "id": f"Age/{number}",
@@ -27,21 +30,19 @@ def _row(number: int, template: str, repaired: int, control: int, words: str = "
 
 
 def test_rows_are_three_that_keep_to_one_that_abstains_by_the_repaired_answer_alone(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(repaired_answers, "KEEP", 6)
-    monkeypatch.setattr(repaired_answers, "ABSTAIN", 2)
     rows = [_row(n, f"Age/{n % 3}", repaired=2 if n % 4 == 0 else 0, control=0) for n in range(40)]
     rows += [_row(100 + n, "Age/4", repaired=0, control=0, words="the same") for n in range(9)]
     rows += [_row(200, "Age/5", repaired=0, control=0, words="long " * 60)]
-    chosen = repaired_answers.chosen_rows(rows, seed=2)
+    chosen = repaired_answers.chosen_rows(rows, 2, (6, 2))
     abstaining = [row for row in chosen if row["repaired"] == row["unknown"]]
     assert (len(chosen), len(abstaining)) == (8, 2)
     assert len({row["template"] for row in abstaining}) == 2  # templates in turns
     assert sum(row["template"] == "Age/4" for row in chosen) == 1  # a question once
     assert "Age/200" not in {row["id"] for row in chosen}
-    assert repaired_answers.chosen_rows(rows[::-1], seed=2) == chosen
-    for arm, words in (("repaired", "unknown"), ("control", "A")):
+    assert repaired_answers.chosen_rows(rows[::-1], 2, (6, 2)) == chosen
+    for arm, words in (("repaired", "unknown"), ("longer", "unknown"), ("control", "A")):
         repaired_answers.write_pairs(abstaining, arm, tmp_path / arm)
         written = pl.read_parquet(tmp_path / arm / "bbq/train-00000.parquet").to_dicts()
         assert {row["chosen"][0]["content"] for row in written} == {words}
@@ -96,3 +97,34 @@ def test_an_outcome_is_what_the_preregistration_says(
     interval = Interval(estimate=(low + high) / 2, low=low, high=high, confidence=0.95, se=0.1,
                         df=9, p_two_sided=0.5, n=20, clusters=10)  # fmt: skip
     assert repaired_answers.outcome(measure, interval) == outcome
+
+
+PAGE = {
+    "unsupported answers": ("attribution", "improved"),
+    "accuracy, disambiguated": ("accuracy", "inconclusive"),
+    "over-abstention": ("abstention", "regressed"),
+}
+
+
+def test_the_pages_hold_the_numbers_of_the_record() -> None:
+    def page(name: str) -> str:
+        return (ROOT / name).read_text().replace("−", "-")
+
+    section = page("docs/results.md").split("\n## Training on repaired answers\n")[1]
+    section = section.split("\n## ")[0]
+    table = [row for row in repaired_answers.table(RECORD) if not row[0].endswith("longer")]
+    design = page("design/training-bias.md")
+    for row in table:
+        assert f"| {' | '.join(row).rstrip()} |" in design, row[:3]
+    rows = {tuple(row[1:3]): row[3:] for row in table if row[0] == "base to repaired"}
+    for words, (measure, outcome) in PAGE.items():
+        *numbers, shown = rows[measure, "held out"]
+        assert f"| {words} | {' | '.join(numbers)} |" in section
+        assert shown == outcome
+    assert [rows[measure, "all"][-1] for measure in ("lms", "logprob")] == ["kept", "kept"]
+    seeds = [rows["attribution", f"seed {seed}"][2].split()[0] for seed in (2, 3, 4)]
+    assert f"({', '.join(seeds)})" in section
+    for name in ("README.md", "docs/training.md"):
+        for measure in ("attribution", "abstention"):
+            change = rows[measure, "held out"][2].split()[0].lstrip("+-")
+            assert f"by {change}" in page(name)
