@@ -290,4 +290,4 @@ def test_the_command_says_what_it_wrote_and_that_a_run_is_not_finished(
     assert_names(ran.stderr, "82 items")
     ran = evenhand("runs", "export", run, "--to", "xlsx", "--out", "items.xlsx")
     assert ran.returncode == 1
-    assert_names(" ".join(ran.stderr.split()), "'xlsx'", "inspect, eee, hf", "lm-eval, csv")
+    assert_names(" ".join(ran.stderr.split()), "'xlsx'", "inspect, eee, hf", "messages, csv")

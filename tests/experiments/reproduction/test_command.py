@@ -91,7 +91,7 @@ def test_models_stand_side_by_side_and_rows_of_trained_weights_say_what_they_nee
     ran = evenhand("dev", "reproduce", "rldf", "table3", "--show", "--out", "papers")
     assert ran.returncode == 0, ran.stderr
     said = " ".join(ran.stdout.split())
-    assert_names(said, "mine: st-sft", "not run", "less biased")
+    assert_names(said, "mine: st-sft", "not run", "low bias")
     assert "--trained sft=MODEL" in said
     written = (tmp_path / "papers/rldf/small/table3.md").read_text()
     columns = "| Baichuan2-7B | ours: mine | ours: yours |"

@@ -102,7 +102,7 @@ async def test_statements_come_back_as_they_were_scored(tmp_path: Path) -> None:
         run=str(tmp_path / "run"),
     )
     assert found[2] == second
-    assert sorted(found[0].prompts) == ["rldf/debater@2", "rldf/referee@2"]
+    assert sorted(found[0].prompts) == ["rldf/debater@3", "rldf/referee@2"]
 
 
 async def test_a_run_of_something_else_is_refused(tmp_path: Path) -> None:
