@@ -107,6 +107,8 @@ def item(line: bytes, position: int) -> dict[str, Any]:
         "choices": tuple(choices),
         "answer": answer,
         "tags": tags,
+        "history": (),
+        "tool_turns": (),
     }
 
 

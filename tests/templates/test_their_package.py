@@ -66,6 +66,7 @@ def test_options_of_an_instrument_are_options_of_its_command(theirs: Run, folder
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout)["scores"]["coverage"]["n"] == 12
     assert RunReader(folder / "few").record.source["sampling"] == {
+        "answers": None,
         "occupations": 3,
         "past_tense": False,
     }

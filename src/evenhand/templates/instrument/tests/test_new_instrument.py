@@ -55,6 +55,7 @@ def test_recorded_answers_are_scored_without_a_model(tmp_path: Path) -> None:
     ]
     file = tmp_path / "answers.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)))
-    report = eh.measure(instrument.NewInstrument(), out=tmp_path / "run", options={"answers": file})
+    part = instrument.NewInstrument()
+    report = eh.measure(part, out=tmp_path / "run", options={"answers": file})
     assert report["right"].value == 0.5
     assert (report.coverage.n, report.coverage.scored) == (3, 2)
