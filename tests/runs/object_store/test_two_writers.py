@@ -174,5 +174,7 @@ def test_lines_that_a_paused_writer_sends_after_a_take_over_are_void(
     plan = replace(plan_of(noisy), cast=replay_of(job.out))
     asyncio.run(run(plan, replayed, progress=Progress(), stop=StopSignal()))
     again = RunReader(replayed).results().collect().to_dicts()
-    assert again == sorted(found.results, key=lambda row: int(row["position"]))
+    # A part without conversations has no column of them.
+    single = [{**row, "conversation": None} for row in found.results]
+    assert again == sorted(single, key=lambda row: int(row["position"]))
     assert not open_folder(job.out).names("journal")
