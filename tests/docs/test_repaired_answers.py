@@ -100,9 +100,9 @@ def test_an_outcome_is_what_the_preregistration_says(
 
 
 PAGE = {
-    "unsupported answers": ("attribution", "improved"),
-    "accuracy, disambiguated": ("accuracy", "inconclusive"),
-    "over-abstention": ("abstention", "regressed"),
+    "unsupported answers": ("attribution", "improved", "improved"),
+    "accuracy, disambiguated": ("accuracy", "inconclusive", "inconclusive"),
+    "over-abstention": ("abstention", "regressed", "inconclusive"),
 }
 
 
@@ -112,19 +112,26 @@ def test_the_pages_hold_the_numbers_of_the_record() -> None:
 
     section = page("docs/results.md").split("\n## Training on repaired answers\n")[1]
     section = section.split("\n## ")[0]
-    table = [row for row in repaired_answers.table(RECORD) if not row[0].endswith("longer")]
+    table = repaired_answers.table(RECORD)
     design = page("design/training-bias.md")
     for row in table:
         assert f"| {' | '.join(row).rstrip()} |" in design, row[:3]
-    rows = {tuple(row[1:3]): row[3:] for row in table if row[0] == "base to repaired"}
-    for words, (measure, outcome) in PAGE.items():
-        *numbers, shown = rows[measure, "held out"]
+    rows = {tuple(row[:3]): row[3:] for row in table}
+    arms = ("base to repaired", "base to longer")
+    for words, (measure, *outcomes) in PAGE.items():
+        both = [rows[arm, measure, "held out"] for arm in arms]
+        numbers = [number for row in both for number in row[:3]]
         assert f"| {words} | {' | '.join(numbers)} |" in section
-        assert shown == outcome
-    assert [rows[measure, "all"][-1] for measure in ("lms", "logprob")] == ["kept", "kept"]
-    seeds = [rows["attribution", f"seed {seed}"][2].split()[0] for seed in (2, 3, 4)]
-    assert f"({', '.join(seeds)})" in section
+        assert [row[-1] for row in both] == outcomes
+    for arm, drawn in zip(arms, ((2, 3, 4), (5, 6, 7)), strict=True):
+        kept = [rows[arm, measure, "all"][-1] for measure in ("lms", "logprob")]
+        assert kept == ["kept", "kept"]
+        seeds = (rows[arm, "attribution", f"seed {seed}"][2].split()[0] for seed in drawn)
+        assert ", ".join(seeds) in section
+    wide = {tuple(row[:3]): row[3:] for row in repaired_answers.table(RECORD, 0.975)}
+    for measure in ("attribution", "accuracy", "abstention"):
+        assert wide["base to longer", measure, "held out"][2] in design
+    assert wide["base to longer", "attribution", "held out"][-1] == "improved"
     for name in ("README.md", "docs/training.md"):
-        for measure in ("attribution", "abstention"):
-            change = rows[measure, "held out"][2].split()[0].lstrip("+-")
-            assert f"by {change}" in page(name)
+        change = rows["base to longer", "attribution", "held out"][2].split()[0].lstrip("-")
+        assert f"by {change}" in page(name)
