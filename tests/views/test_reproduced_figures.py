@@ -32,7 +32,7 @@ def _with_ours(paper: str, table: str, cells: Sequence[Sequence[float | None]]) 
             OurNumber(why="not run")
             if value is None
             else OurNumber(value=value, low=value - 1, high=value + 1, n=9)
-            for value in row
+            for value in [*row, *[None] * (len(figure.columns) - len(row))]
         )
         for row in cells
     )
@@ -79,7 +79,7 @@ def test_bars_are_as_long_as_the_numbers_of_the_paper_and_ours() -> None:
 
 
 def test_a_map_of_differences_has_the_first_identity_across_and_the_second_down() -> None:
-    empty = [[None, None]] * 44
+    empty: list[list[float | None]] = [[]] * 44
     found = _with_ours("malibu", "figure4", [[2.5, -0.5], *empty])
     drawn = {one.title.partition(": ")[2]: one for one in charts_of(found)}
     paper = drawn["DeepSeek-v3: a panel in discussion"]
@@ -91,8 +91,8 @@ def test_a_map_of_differences_has_the_first_identity_across_and_the_second_down(
 
 
 def test_a_map_of_marks_is_colored_by_the_distance_from_the_mean_of_a_column() -> None:
-    rows: list[list[float | None]] = [[8.0, *[None] * 7], [6.0, *[None] * 7]]
-    found = _with_ours("malibu", "figure9", [*rows, *[[None] * 8] * 8])
+    rows: list[list[float | None]] = [[8.0], [6.0], *[[]] * 8]
+    found = _with_ours("malibu", "figure9", rows)
     (drawn,) = charts_of(found)
     fills = [part.get("fill") for part in ElementTree.fromstring(drawn.svg).iter(f"{_SVG}path")]
     assert [fill for fill in fills if fill in chart.MARKS] == [chart.BAD, chart.PLAIN]

@@ -117,9 +117,9 @@ def test_the_certificate_of_a_remedy_is_none_of_the_plain_judge(
     assert ran.returncode == 1
     said = " ".join(ran.stderr.split())
     assert (
-        "is for rate (counterfactual=swap, metrics=four, personas=a judge), not rate (counterfac"
-        in said
-    )
+        "is for rate (counterfactual=swap, metrics=four, personas=a judge, read=json), "
+        "not rate (counterfac"
+    ) in said
 
 
 def test_a_certificate_that_was_edited_is_refused_by_the_gate(
