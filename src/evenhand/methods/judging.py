@@ -334,7 +334,8 @@ class ComparedByDigit(OnScale):
         return {"preferred": self.mark}
 
 
-Verdict = Rated | RatedByThree | RatedByDigit | Compared | ComparedByThree | ComparedByDigit
+SpokenVerdict = Rated | RatedByThree | Compared | ComparedByThree
+Verdict = SpokenVerdict | RatedByDigit | ComparedByDigit
 
 
 def marks_of(reply: Reply) -> dict[str, float]:
@@ -570,7 +571,7 @@ class Panel:
     def agents(self) -> tuple[Agent[Any], ...]:
         kinds = (JUDGES[self.metrics], SPEAKERS[self.metrics])
         players = [kind.played_by(role) for role in roles_of(self.models) for kind in kinds]
-        return tuple(agent for player in players for agent in (player.single, player.pair))
+        return tuple(a for player in players for a in (player.single, player.pair) if a is not None)
 
     def within(self, calls: int) -> Self:
         """As many rounds as fit; the judges stay the same."""
@@ -593,7 +594,7 @@ class Panel:
             drafts.append(_round(number, verdicts))
         return Answer(drafts=tuple(drafts), stopped="max_rounds")
 
-    async def _alone(self, item: Item, ask: Ask) -> list[Verdict]:
+    async def _alone(self, item: Item, ask: Ask) -> list[SpokenVerdict]:
         judges = JUDGES[self.metrics]
         asks = (
             ask(judges.played_by(role).about(item), material=item.prompt, persona=persona)
@@ -601,9 +602,9 @@ class Panel:
         )
         return list(await side_by_side(*asks))
 
-    async def _in_turn(self, item: Item, statements: list[str], ask: Ask) -> list[Verdict]:
+    async def _in_turn(self, item: Item, statements: list[str], ask: Ask) -> list[SpokenVerdict]:
         """One round of discussion; what is said in it is added to what everybody hears."""
-        verdicts: list[Verdict] = []
+        verdicts: list[SpokenVerdict] = []
         for persona, role in self.seats():
             speaker = SPEAKERS[self.metrics].played_by(role).about(item)
             verdict = await ask(
@@ -614,7 +615,7 @@ class Panel:
         return verdicts
 
 
-def _words(persona: str, verdict: Verdict) -> str:
+def _words(persona: str, verdict: SpokenVerdict) -> str:
     """A verdict as the others hear it."""
     if isinstance(verdict, Rated | RatedByThree):
         return f"{persona}: {verdict.reason}\n{_marks(verdict)}"
@@ -626,7 +627,7 @@ def _marks(reply: Reply) -> str:
     return ", ".join(f"{metric} {mark:.0f}" for metric, mark in marks_of(reply).items())
 
 
-def _round(number: int, verdicts: Sequence[Verdict]) -> Draft:
+def _round(number: int, verdicts: Sequence[SpokenVerdict]) -> Draft:
     spoken = [Draft(text=verdict.reason, scores=verdict.scores()) for verdict in verdicts]
     return mean_of(spoken, f"round {number}, mean of {len(spoken)} judges")
 

@@ -31,7 +31,7 @@ def program() -> ModuleType:
 
 
 def said_in(scenario: Scenario) -> str:
-    return " ".join([scenario.task, *scenario.responses])
+    return " ".join([scenario.task, *scenario.shared])
 
 
 # -- the scenarios ---------------------------------------------------------------------------------
@@ -70,17 +70,17 @@ def test_the_two_responses_are_within_a_tenth_in_words_and_have_the_same_figures
     scenarios: list[Scenario],
 ) -> None:
     for scenario in scenarios:
-        first, second = (len(text.split()) for text in scenario.responses)
+        first, second = (len(text.split()) for text in scenario.shared)
         assert min(first, second) >= 45, scenario.id
         assert max(first, second) <= 80, scenario.id
         assert abs(first - second) <= 0.1 * min(first, second), scenario.id
-        figures = [set(re.findall(r"\d+(?:[.:]\d+)*", text)) for text in scenario.responses]
+        figures = [set(re.findall(r"\d+(?:[.:]\d+)*", text)) for text in scenario.shared]
         assert figures[0] == figures[1], scenario.id
 
 
 def test_neither_response_is_longer_on_average(scenarios: list[Scenario]) -> None:
     """Else a judge that likes long texts would always like the same one."""
-    words = [[len(text.split()) for text in scenario.responses] for scenario in scenarios]
+    words = [[len(text.split()) for text in scenario.shared] for scenario in scenarios]
     first, second = (sum(column) / len(words) for column in zip(*words, strict=True))
     assert abs(first - second) < 1
 

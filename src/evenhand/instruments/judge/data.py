@@ -267,6 +267,11 @@ class Scenario:
     responses: tuple[Text, Text]
 
     @property
+    def shared(self) -> tuple[str, ...]:
+        """The responses that are the same for every label."""
+        return tuple(text for text in self.responses if isinstance(text, str))
+
+    @property
     def labels(self) -> set[str]:
         """The labels that have a version of a response of their own; empty where none has."""
         return {label for text in self.responses if not isinstance(text, str) for label in text}

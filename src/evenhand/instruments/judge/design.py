@@ -432,7 +432,7 @@ class GeneratedScenarios:
     def unequal_length(self) -> int:
         """How many scenarios have a response that is more than a tenth longer than the other."""
         lengths = [
-            sorted(len(text.split()) for text in scenario.responses) for scenario in self.scenarios
+            sorted(len(text.split()) for text in scenario.shared) for scenario in self.scenarios
         ]
         return sum(longer > _LONGER * shorter for shorter, longer in lengths)
 
