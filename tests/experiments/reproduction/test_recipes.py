@@ -26,7 +26,7 @@ from evenhand.methods.build import build_method
 from evenhand.statistics.metrics.malibu import METRICS
 from tests.errors import assert_names, raises_naming
 
-OF_AUDITS = {"difference", "win_rate", *(f"mean:{metric}" for metric in METRICS)}
+OF_AUDITS = {"difference", "win_rate", *(f"mean:{metric}" for metric in (*METRICS, "combined"))}
 
 ALL = dict(leaves())
 
