@@ -21,6 +21,7 @@ from evenhand.instruments import (
     option,
     why_lost,
 )
+from evenhand.instruments._answers import read_answers
 from evenhand.models import ModelRequest
 from evenhand.views.report_page import warnings
 from tests.errors import raises_naming
@@ -247,3 +248,12 @@ def test_a_set_of_log_probabilities_refuses_answers_with_a_sentence(tmp_path: Pa
     for name in ("crows_pairs", "stereoset"):
         with raises_naming(eh.UserError, name, "log-probabilities", "subtler_choices"):
             instrument_named(name).options_from({"answers": tmp_path / "answers.jsonl"})
+
+
+def test_one_object_with_two_answers_to_an_item_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "answers.json"
+    file.write_text('{"a": "x", "b": "y", "a": "z"}')
+    with raises_naming(eh.UserError, "second answer", "'a'"):
+        read_answers(file, "xstest", "{id}")
+    file.write_text('{"a": "x", "b": null}')
+    assert read_answers(file, "xstest", "{id}").by_item == {"a": "x", "b": None}

@@ -4,6 +4,7 @@ A file has a JSON object on each line, or one object from id to answer; a run fo
 """
 
 import gzip
+import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -105,7 +106,8 @@ def _of_object(data: bytes, file: Path, template: str) -> _Rows | None:
     for item, answer in answers.items():
         if not (answer is None or isinstance(answer, str)):
             raise UserError(f"{file}: the answer to {item!r} must be a text or null")
-    return [(str(file), item, answer) for item, answer in answers.items()]
+    pairs = json.loads(data, object_pairs_hook=list)  # with an id that stands there twice
+    return [(str(file), item, answer) for item, answer in pairs]
 
 
 def _of_lines(data: bytes, file: Path, template: str) -> Iterator[tuple[str, str, RecordedAnswer]]:
