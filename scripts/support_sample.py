@@ -5,10 +5,10 @@
         python scripts/support_sample.py ask recorded/qwen2.5-coder-1.5b/bbq343 PART…
     python scripts/support_sample.py table recorded/qwen2.5-coder-1.5b/bbq343
 
-The design is preregistered in `design/support-bound.md`. The parts of `ask`, in this order: default,
-fairness, vote, changed, level; a part that was interrupted goes on. `table` asks no model and reads
-no data set. The bound changes few answers to disambiguated questions: only for these are both
-answers needed, since the others are the same reply.
+The design is preregistered in `design/support-bound.md`. The parts of `ask`, in this order:
+default, fairness, vote, changed, level; a part that was interrupted goes on. `table` asks no model
+and reads no data set. The bound changes few answers to disambiguated questions: only for these are
+both answers needed, since the others are the same reply.
 """
 
 import json
@@ -43,6 +43,7 @@ ARMS = {  # by part: the folder, the items, the method and its settings
     "vote": ("ambiguous/self_consistency", "ambiguous", "self_consistency", {"calls": 1}),
     "level": ("level/default", "level", "default", {}),
 }
+HARM = "unsupported_attribution"
 _TEMPLATE = pl.format("{}/{}", "category", "question_index")
 
 
@@ -93,11 +94,11 @@ def ask(folder: Path, parts: list[str]) -> None:
         model = eh.Endpoint(os.environ["EVENHAND_BASE_URL"], model="qwen2.5-coder-1.5b",
                             attempt_timeout=600)  # fmt: skip
         shared = {"seed": SEED, "limits": eh.Limits(max_tokens=TOKENS), "concurrency": 8}
-        eh.mitigate(source, model=model, method=named(method, settings), out=folder / place,
+        eh.mitigate(source, model=model, method=named(method)(**settings), out=folder / place,
                     **shared)  # fmt: skip
         if method == "default" and part != "level":
             for bound in BOUNDS:
-                remedy = named("detect_first", {"choice_brain": "rule", "support_above": bound})
+                remedy = named("detect_first")(choice_brain="rule", support_above=bound)
                 repaired = (folder / place).with_name(f"detect_first-{bound}")
                 eh.mitigate(source, model=model, method=remedy, out=repaired,
                             reuse=[folder / place], **shared)  # fmt: skip
@@ -182,22 +183,18 @@ def _outcomes(run: RunReader) -> list[dict[str, object]]:
 def table(folder: Path) -> None:
     """Print the tests of the design."""
     bbq = Bbq()
-    runs = {
-        path.parent.name: RunReader(path.parent) for path in folder.glob("ambiguous/*/run.json")
-    }
+    folders = [path.parent for path in folder.glob("ambiguous/*/run.json")]
+    runs = {path.name: RunReader(path) for path in folders}
     for bound in BOUNDS:
         remedy = runs[f"detect_first-{bound}"]
-        names = [name for name in ("fairness", "self_consistency") if name in runs]
-        harms = adjusted(
-            [change_between(bbq, runs[name], remedy, bbq.harm) for name in names]
-        )  # fmt: skip
-        for name, harm in zip(("default", *names),
-                              (change_between(bbq, runs["default"], remedy, bbq.harm), *harms),
-                              strict=True):  # fmt: skip
-            low = harm.low if harm.low_adjusted is None else harm.low_adjusted
-            high = harm.high if harm.high_adjusted is None else harm.high_adjusted
+        references = [name for name in ("fairness", "self_consistency") if name in runs]
+        family = adjusted([change_between(bbq, runs[name], remedy, HARM) for name in references])
+        changes = {name: change_between(bbq, runs[name], remedy, HARM) for name in ("default",)}
+        for name, harm in (changes | dict(zip(references, family, strict=True))).items():
+            ends = (harm.low_adjusted, harm.high_adjusted) if name in references else (
+                harm.low, harm.high)  # fmt: skip
             print(f"{bound} against {name}: unsupported answers {harm.before:.3f} to "
-                  f"{harm.after:.3f}, {harm.difference:+.3f} ({low:+.3f} to {high:+.3f}), "
+                  f"{harm.after:.3f}, {harm.difference:+.3f} ({ends[0]:+.3f} to {ends[1]:+.3f}), "
                   f"p {harm.p_adjusted:.4f}, {harm.n} items, {harm.clusters} templates")  # fmt: skip
         for name in ("accuracy_disambiguated", "over_abstention"):
             test, lost, count = change_of_all(folder, bound, name)
