@@ -195,7 +195,7 @@ def table(folder: Path) -> None:
                 harm.low, harm.high)  # fmt: skip
             print(f"{bound} against {name}: unsupported answers {harm.before:.3f} to "
                   f"{harm.after:.3f}, {harm.difference:+.3f} ({ends[0]:+.3f} to {ends[1]:+.3f}), "
-                  f"p {harm.p_adjusted:.4f}, {harm.n} items, {harm.clusters} templates")  # fmt: skip
+                  f"p {harm.p_adjusted:.4f}, {harm.n} items")  # fmt: skip
         for name in ("accuracy_disambiguated", "over_abstention"):
             test, lost, count = change_of_all(folder, bound, name)
             low, high = test.limits(0.025)
