@@ -5,10 +5,10 @@
         python scripts/support_sample.py ask recorded/qwen2.5-coder-1.5b/bbq343 PART…
     python scripts/support_sample.py table recorded/qwen2.5-coder-1.5b/bbq343
 
-The design is preregistered in `design/support-bound.md`. The parts of `ask`, in this order:
-default, fairness, vote, changed, level; a part that was interrupted goes on. `table` asks no model
-and reads no data set. The bound changes few answers to disambiguated questions: only for these are
-both answers needed, since the others are the same reply.
+The design is preregistered in `design/support-bound.md`. The parts of `ask`: default, repaired,
+fairness, vote, changed, changed-repaired, level; a part that was interrupted goes on. `table` asks
+no model and reads no data set. The bound changes few answers to disambiguated questions: only for
+these are both answers needed, since the others are the same reply.
 """
 
 import json
@@ -38,11 +38,14 @@ TEMPLATES = 110  # of the sample of harm
 SEED, TOKENS = 1, 160
 ARMS = {  # by part: the folder, the items, the method and its settings
     "changed": ("disambiguated/default", "changed", "default", {}),
+    "changed-repaired": ("disambiguated/default", "changed", "default", {}),
     "default": ("ambiguous/default", "ambiguous", "default", {}),
+    "repaired": ("ambiguous/default", "ambiguous", "default", {}),
     "fairness": ("ambiguous/fairness", "ambiguous", "fairness", {}),
     "vote": ("ambiguous/self_consistency", "ambiguous", "self_consistency", {"calls": 1}),
     "level": ("level/default", "level", "default", {}),
 }
+REPAIRED = ("repaired", "changed-repaired")  # the method itself, which reuses the replies
 HARM = "unsupported_attribution"
 _TEMPLATE = pl.format("{}/{}", "category", "question_index")
 
@@ -93,15 +96,16 @@ def ask(folder: Path, parts: list[str]) -> None:
         source = BbqSource(items[which].drop("template", "best"), SAMPLE)
         model = eh.Endpoint(os.environ["EVENHAND_BASE_URL"], model="qwen2.5-coder-1.5b",
                             attempt_timeout=600)  # fmt: skip
-        shared = {"seed": SEED, "limits": eh.Limits(max_tokens=TOKENS), "concurrency": 8}
-        eh.mitigate(source, model=model, method=named(method)(**settings), out=folder / place,
-                    **shared)  # fmt: skip
-        if method == "default" and part != "level":
+        shared = {"seed": SEED, "limits": eh.Limits(max_tokens=TOKENS), "concurrency": 4}
+        out = folder / place
+        if part in REPAIRED:
             for bound in BOUNDS:
                 remedy = named("detect_first")(choice_brain="rule", support_above=bound)
-                repaired = (folder / place).with_name(f"detect_first-{bound}")
-                eh.mitigate(source, model=model, method=remedy, out=repaired,
-                            reuse=[folder / place], **shared)  # fmt: skip
+                repaired = out.with_name(f"detect_first-{bound}")
+                eh.mitigate(source, model=model, method=remedy, out=repaired, reuse=[out],
+                            **shared)  # fmt: skip
+        else:
+            eh.mitigate(source, model=model, method=named(method)(**settings), out=out, **shared)
         print(part, len(items[which]))
 
 
