@@ -1,7 +1,7 @@
 """How far answers differ between labels: beyond the placebo, and one label against another."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,7 +41,8 @@ def _wording(left: pl.Expr, right: pl.Expr) -> pl.Expr:
 
 # How far two answers are apart by each outcome, from 0 to 1. Each is of negative type, so that the
 # excess of labels that matter is above 0 and never below (design/counterfactual.md).
-DISTANCES = {
+Distance = Callable[[pl.Expr, pl.Expr], pl.Expr]
+DISTANCES: Mapping[str, Distance] = {
     "decision": lambda x, y: (x != y).cast(pl.Float64),
     "number": _apart,
     "refused": lambda x, y: (x != y).cast(pl.Float64),
@@ -59,11 +60,13 @@ def paired(labels: Sequence[str], key: str) -> dict[str, str]:
     return {label: other for two in twos for label, other in (two, two[::-1])}
 
 
-def excesses(answers: pl.DataFrame) -> pl.DataFrame:
+def excesses(
+    answers: pl.DataFrame, distances: Mapping[str, Distance] = DISTANCES
+) -> pl.DataFrame:
     """Compute for each answer about a label of a pair its distance from its own placebo
     (`own_placebo.…`), and by how much its distance from the other's placebo exceeds that
     (`excess.…`), for every outcome. Null where any of these answers is not known."""
-    outcomes = [name for name in DISTANCES if name in answers.columns]
+    outcomes = [name for name in distances if name in answers.columns]
     group = answers.filter(pl.col("role") == "group", pl.col("other") != "")
     placebo = answers.filter(pl.col("role") == "placebo")
     own_distances, other_distances = (
@@ -75,7 +78,7 @@ def excesses(answers: pl.DataFrame) -> pl.DataFrame:
             suffix=":p",
         )
         .group_by("item_id", maintain_order=True)
-        .agg(_mean_of_all(DISTANCES[name](pl.col(name), pl.col(f"{name}:p"))).alias(name)
+        .agg(_mean_of_all(distances[name](pl.col(name), pl.col(f"{name}:p"))).alias(name)
              for name in outcomes)
         for of in ("label", "other")
     )  # fmt: skip
@@ -323,6 +326,8 @@ def contrasts(
     answers: pl.DataFrame,
     labels: Mapping[str, Sequence[str]],
     outcomes: Sequence[CounterfactualOutcome],
+    *,
+    adjusted_together: bool = False,
 ) -> list[LabelContrast]:
     """Compute every contrast of every family, by outcome.
 
@@ -333,6 +338,7 @@ def contrasts(
         answers: One row per answer, with its distance from the placebo.
         labels: Labels of each family in their order.
         outcomes: Outcomes to contrast.
+        adjusted_together: Whether to adjust over all outcomes, because one verdict rests on them.
 
     Returns:
         The contrasts. Those without answers are left out.
@@ -357,13 +363,16 @@ def contrasts(
                 results.append(
                     (LabelContrast(family, left, right, outcome, estimate, placebo), differences)
                 )
-    return _adjusted(results)
+    return _adjusted(results, together=adjusted_together)
 
 
-def _adjusted(results: Sequence[tuple[LabelContrast, Differences]]) -> list[LabelContrast]:
+def _adjusted(
+    results: Sequence[tuple[LabelContrast, Differences]], *, together: bool
+) -> list[LabelContrast]:
     families: dict[tuple[str, bool], list[int]] = {}
     for index, (contrast, _) in enumerate(results):
-        families.setdefault((contrast.outcome.name, contrast.beside_none), []).append(index)
+        tests = "" if together else contrast.outcome.name
+        families.setdefault((tests, contrast.beside_none), []).append(index)
     after: dict[int, LabelContrast] = {}
     for places in families.values():
         estimates = adjusted([(results[index][0].found, results[index][1]) for index in places])
