@@ -36,6 +36,7 @@ KINDS = ("http", "https", "command", "python")
 STARTS_PROGRAMS = ("command", "python")  # what a file that is only found may not name
 _ANSWER_AT = "answer_at"
 _MOST = 1_300_000  # our choice, in bytes: as of a reply of an endpoint
+_TOO_LARGE = f"its reply is larger than {_MOST} bytes"
 _MOST_SAID = 300  # characters of an app's error
 _Answered = tuple[int, Mapping[str, str], bytes]
 
@@ -131,6 +132,7 @@ class AppModel(RemoteModel):
         return 200, {}, orjson.dumps({"choices": [{"message": message, "finish_reason": "stop"}]})
 
     def _advice(self, status: int, message: str = "") -> str:
+        del status, message
         return f"Ask it by hand with the same JSON; {_ANSWER_AT} says where its answer stands."
 
 
@@ -154,7 +156,7 @@ class HttpApp(OwnSession, AppModel):
         async with call as response:
             body = await read_capped(response, _MOST)
             if body is None:
-                return _refused(f"its reply is larger than {_MOST} bytes")
+                return _refused(_TOO_LARGE)
             return response.status, response.headers, body
 
 
@@ -189,7 +191,7 @@ class CommandApp(AppModel):
         if process.returncode:
             last = err.decode("utf-8", "replace").strip()[-_MOST_SAID:]
             return _refused(f"{self._words[0]} ended with code {process.returncode}: {last}")
-        return 200, {}, out
+        return (200, {}, out) if len(out) <= _MOST else _refused(_TOO_LARGE)
 
 
 class PythonApp(AppModel):

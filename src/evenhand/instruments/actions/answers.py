@@ -1,16 +1,17 @@
 """Answers of agents: recorded ones as items, and every answer as values of its outcomes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
 import orjson
 import polars as pl
-from pydantic import JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from evenhand.agents import strict_json
 from evenhand.core import Item
-from evenhand.core.errors import UnreadableReply
+from evenhand.core.errors import UnreadableReply, UserError
 from evenhand.findings.scoring import REFUSED, SCORED, UNREADABLE, why_lost
 from evenhand.instruments.actions.scenario import ActionOutcome
 from evenhand.instruments.counterfactual.contrasts import (
@@ -22,7 +23,7 @@ from evenhand.instruments.counterfactual.contrasts import (
 from evenhand.instruments.counterfactual.data import (
     CounterfactualDesign,
     PromptVersion,
-    answered_design,
+    Role,
 )
 from evenhand.runs.runners.source import read_jsonl
 from evenhand.statistics.metrics.refusal import refuses
@@ -36,21 +37,36 @@ _BETWEEN = "\x1f"  # between the id of a profile and the part, in the id of a pr
 # -- recorded answers -----------------------------------------------------------------------------
 
 
-class RecordedAction(PromptVersion):
+class RecordedAction(BaseModel):
     """A line of recorded answers. `part` names a condition, such as how the agent was built; the
     answers about one profile are one cluster in all of them."""
 
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    id: Annotated[str, Field(min_length=1, max_length=200)]
     part: str = ""
-    answer: JsonValue = None  # type: ignore[assignment]
+    family: Annotated[str, Field(min_length=1, max_length=200)]
+    label: str = ""
+    role: Role
+    repeat: Annotated[int, Field(ge=1, le=1000)] = 1
+    answer: JsonValue = None
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """The matched set that it belongs to: one profile under one condition."""
+        return tuple(filter(None, (self.id, self.part)))
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return self.label, self.role, str(self.repeat)
 
     def version(self) -> PromptVersion:
         """The line as a version of a prompt: its answer as text, its part in its id."""
-        values = {name: getattr(self, name) for name in PromptVersion.model_fields}
-        written = self.answer
-        if not (written is None or isinstance(written, str)):
-            written = orjson.dumps(written).decode()
-        values |= {"id": _BETWEEN.join(filter(None, (self.id, self.part))), "answer": written}
-        return PromptVersion(**values)
+        answer = self.answer
+        text = (
+            answer if answer is None or isinstance(answer, str) else orjson.dumps(answer).decode()
+        )
+        return PromptVersion(id=_BETWEEN.join(self.place), family=self.family, label=self.label,
+                             role=self.role, repeat=self.repeat, answer=text)  # fmt: skip
 
 
 def read_recorded(file: Path) -> CounterfactualDesign:
@@ -63,12 +79,39 @@ def read_recorded(file: Path) -> CounterfactualDesign:
         The answers, and the labels of each family.
 
     Raises:
-        UserError: The file cannot be read, or an answer is missing.
+        UserError: The file cannot be read, or an answer is there twice or missing.
     """
-    rows = read_jsonl(file, RecordedAction, f"a line is like {EXAMPLE}")
-    versions = [row.version() for _, row in rows]
-    placebos = any(version.role == "placebo" for version in versions)
-    return answered_design(file, versions, EXAMPLE, placebos=placebos)
+    lines = [line for _, line in read_jsonl(file, RecordedAction, f"a line is like {EXAMPLE}")]
+    labels: dict[str, tuple[str, ...]] = {}
+    for family in dict.fromkeys(line.family for line in lines):
+        of_family = [line for line in lines if line.family == family]
+        _refuse_holes(file, family, of_family)
+        names = dict.fromkeys(line.label for line in of_family if line.role == "group")
+        labels[family] = tuple(names)
+    return CounterfactualDesign(tuple(line.version() for line in lines), labels)
+
+
+def _refuse_holes(file: Path, family: str, lines: Sequence[RecordedAction]) -> None:
+    """Refuse a family whose matched sets do not all have the same groups, roles and repeats."""
+    sets: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    for line in lines:
+        sets.setdefault(line.place, []).append(line.key)
+    groups = {line.label for line in lines if line.role == "group"}
+    where = f"{file}: attribute {family[:60]!r}"
+    if len(groups) < 2 or "" in groups or len({line.id for line in lines}) < 2:
+        raise UserError(f"{where}: at least two groups (labels with role group) and two profiles "
+                        f"are required. A line is like {EXAMPLE}")  # fmt: skip
+    everywhere = {key for keys in sets.values() for key in keys if key[1] != "none"}
+    for place, keys in sets.items():
+        twice = next((key for key in keys if keys.count(key) > 1), None)
+        lacking = next(iter(sorted(everywhere.difference(keys))), None)
+        problem = "is duplicated" if twice else "is missing, where other profiles have it"
+        if key := twice or lacking:
+            raise UserError(
+                f"{where}: profile {' '.join(place)[:80]!r}: {key[1]} {key[0][:60]!r}, repeat "
+                f'{key[2]}, {problem}. Each set needs each line once; write "answer": null for an '
+                "answer that is missing"
+            )
 
 
 def with_parts(items: list[Item]) -> list[Item]:
@@ -119,8 +162,9 @@ def read_values(rows: pl.DataFrame, outcomes: Mapping[str, ActionOutcome]) -> pl
         .when(refused).then(pl.lit(REFUSED))
         .otherwise(pl.lit(UNREADABLE))
     )  # fmt: skip
-    place = pl.struct("part", "repeat").rank("dense").cast(pl.Int64)
-    return read.with_columns(state=state, repeat=place)
+    repeat = pl.struct("part", "repeat").rank("dense").cast(pl.Int64)
+    whole = [pl.lit(0).alias(name) for name in SAME_PLACE if name not in read.columns]
+    return read.with_columns(*whole, state=state, repeat=repeat)
 
 
 def with_comparisons(answers: pl.DataFrame, outcomes: Mapping[str, ActionOutcome]) -> pl.DataFrame:

@@ -1,7 +1,7 @@
 """What is measured of actions: signed contrasts of every outcome, and effects beyond a placebo."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -12,11 +12,14 @@ from evenhand.instruments.actions.answers import compared
 from evenhand.instruments.actions.scenario import ActionOutcome
 from evenhand.instruments.counterfactual.contrasts import (
     MATTERS,
+    CounterfactualOutcome,
+    Differences,
     LabelContrast,
+    adjusted,
     contrasted,
-    contrasts,
+    with_other,
 )
-from evenhand.instruments.counterfactual.measures import PAIRED, excess_estimates
+from evenhand.instruments.counterfactual.measures import PAIRED
 from evenhand.instruments.files import InstrumentWords
 
 _WORDS = InstrumentWords(__package__)
@@ -49,19 +52,44 @@ class ActionContrasts:
             The contrasts.
         """
         read = [outcome for outcome in compared(outcomes) if answers[outcome.name].count()]
-        every = contrasts(answers, labels, read, adjusted_together=True)
-        signed = [contrast for contrast in every if not contrast.beside_none]
-        with_placebo = read if has_placebos(answers) else []
-        parts = []
-        for outcome in with_placebo:
-            value = pl.col(f"excess.{outcome.name}")
-            parts.append(
-                answers.filter(PAIRED).select(
-                    "cluster", value=value, low=value.fill_null(-1.0), high=value.fill_null(1.0)
-                )
-            )
-        estimates = zip(with_placebo, excess_estimates(parts) if parts else [], strict=True)
-        return cls(tuple(signed), {outcome.label: estimate for outcome, estimate in estimates})
+        pairs = with_other(answers, [outcome.name for outcome in read])
+        results = [
+            _contrast(pairs, outcome, family, left, right)
+            for outcome in read
+            for family, names in labels.items()
+            for left, right in contrasted(names)
+        ]
+        estimates = adjusted([(contrast.found, differences) for contrast, differences in results])
+        signed = [replace(contrast, found=estimate)
+                  for (contrast, _), estimate in zip(results, estimates, strict=True)]  # fmt: skip
+        if not has_placebos(answers):
+            return cls(tuple(signed), {})
+        beyond = [_beyond_placebo(answers, outcome) for outcome in read]
+        return cls(tuple(signed), {each.name: each for each in adjusted(beyond)})
+
+
+def _contrast(
+    pairs: pl.DataFrame, outcome: CounterfactualOutcome, family: str, left: str, right: str
+) -> tuple[LabelContrast, Differences]:
+    of_family = pairs.filter(pl.col("family") == family)
+    rows = of_family.filter(pl.col("label") == left)
+    table = rows.select("cluster", *outcome.differences(outcome.name, f"{outcome.name}:o"))
+    differences = Differences.of(table, outcome.ends)
+    placebo = of_family.filter(PAIRED)[f"own_placebo.{outcome.name}"].mean()
+    distance = float(placebo) if isinstance(placebo, float) else None
+    estimate = differences.estimate(difference_name(outcome.label, family, left))
+    return LabelContrast(family, left, right, outcome, estimate, distance), differences
+
+
+def _beyond_placebo(
+    answers: pl.DataFrame, outcome: CounterfactualOutcome
+) -> tuple[Estimate, Differences]:
+    value = pl.col(f"excess.{outcome.name}")
+    rows = answers.filter(PAIRED).select(
+        "cluster", value=value, low=value.fill_null(-1.0), high=value.fill_null(1.0)
+    )
+    differences = Differences.of(rows, (-1.0, 1.0), one_sided=True)
+    return differences.estimate(outcome.label), differences
 
 
 def has_placebos(answers: pl.DataFrame) -> bool:

@@ -60,9 +60,7 @@ def paired(labels: Sequence[str], key: str) -> dict[str, str]:
     return {label: other for two in twos for label, other in (two, two[::-1])}
 
 
-def excesses(
-    answers: pl.DataFrame, distances: Mapping[str, Distance] = DISTANCES
-) -> pl.DataFrame:
+def excesses(answers: pl.DataFrame, distances: Mapping[str, Distance] = DISTANCES) -> pl.DataFrame:
     """Compute for each answer about a label of a pair its distance from its own placebo
     (`own_placebo.…`), and by how much its distance from the other's placebo exceeds that
     (`excess.…`), for every outcome. Null where any of these answers is not known."""
@@ -326,8 +324,6 @@ def contrasts(
     answers: pl.DataFrame,
     labels: Mapping[str, Sequence[str]],
     outcomes: Sequence[CounterfactualOutcome],
-    *,
-    adjusted_together: bool = False,
 ) -> list[LabelContrast]:
     """Compute every contrast of every family, by outcome.
 
@@ -338,7 +334,6 @@ def contrasts(
         answers: One row per answer, with its distance from the placebo.
         labels: Labels of each family in their order.
         outcomes: Outcomes to contrast.
-        adjusted_together: Whether to adjust over all outcomes, because one verdict rests on them.
 
     Returns:
         The contrasts. Those without answers are left out.
@@ -363,16 +358,13 @@ def contrasts(
                 results.append(
                     (LabelContrast(family, left, right, outcome, estimate, placebo), differences)
                 )
-    return _adjusted(results, together=adjusted_together)
+    return _adjusted(results)
 
 
-def _adjusted(
-    results: Sequence[tuple[LabelContrast, Differences]], *, together: bool
-) -> list[LabelContrast]:
+def _adjusted(results: Sequence[tuple[LabelContrast, Differences]]) -> list[LabelContrast]:
     families: dict[tuple[str, bool], list[int]] = {}
     for index, (contrast, _) in enumerate(results):
-        tests = "" if together else contrast.outcome.name
-        families.setdefault((tests, contrast.beside_none), []).append(index)
+        families.setdefault((contrast.outcome.name, contrast.beside_none), []).append(index)
     after: dict[int, LabelContrast] = {}
     for places in families.values():
         estimates = adjusted([(results[index][0].found, results[index][1]) for index in places])

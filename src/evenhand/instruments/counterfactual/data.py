@@ -283,49 +283,26 @@ def _of_table(file: Path, column: str) -> list[CounterfactualPrompt]:
 def read_answers(file: Path) -> CounterfactualDesign:
     """Read the answers that an app gave, one a line. Every prompt of a family has the same labels,
     each with a placebo, and as many repeats: what is not there is written with the answer null."""
-    rows = read_jsonl(file, PromptVersion, f"a line is like {ANSWER}")
-    return answered_design(file, [answer for _, answer in rows], ANSWER)
-
-
-def answered_design(
-    file: Path, answers: Sequence[PromptVersion], example: str, *, placebos: bool = True
-) -> CounterfactualDesign:
-    """Make the design that a file has answers to, and refuse a file with holes.
-
-    Args:
-        file: The file, for error messages.
-        answers: Its lines.
-        example: What a line is like.
-        placebos: Whether every group needs a placebo.
-
-    Returns:
-        The design.
-
-    Raises:
-        UserError: If the file is empty, a line is there twice, or one is missing.
-    """
+    answers = tuple(
+        answer for _, answer in read_jsonl(file, PromptVersion, f"a line is like {ANSWER}")
+    )
     if not answers:
-        raise UserError(f"{file} is empty. Expected lines like {example}")
+        raise UserError(f"{file} is empty. Expected lines like {ANSWER}")
     _refuse_twice(file, [answer.key for answer in answers])
     labels: dict[str, dict[str, None]] = {}
     for answer in answers:
         labels.setdefault(answer.family, {}).update(
             {answer.label: None} if answer.role == "group" else {}
         )
-    roles = ("group", "placebo") if placebos else ("group",)
     for family, names in labels.items():
-        of_family = [answer for answer in answers if answer.family == family]
-        _refuse_holes(file, family, tuple(names), of_family, roles)
-    names_of_labels = {family: tuple(names) for family, names in labels.items()}
-    return CounterfactualDesign(tuple(answers), names_of_labels)
+        _refuse_holes(
+            file, family, tuple(names), [answer for answer in answers if answer.family == family]
+        )
+    return CounterfactualDesign(answers, {family: tuple(names) for family, names in labels.items()})
 
 
 def _refuse_holes(
-    file: Path,
-    family: str,
-    labels: Sequence[str],
-    answers: Sequence[PromptVersion],
-    asked_roles: Sequence[Role],
+    file: Path, family: str, labels: Sequence[str], answers: Sequence[PromptVersion]
 ) -> None:
     if len(labels) < 2 or "" in labels:
         raise UserError(
@@ -339,7 +316,7 @@ def _refuse_holes(
     repeats = range(1, max(answer.repeat for answer in answers) + 1)
     # A prompt may have no version without a label, since that would not be right English.
     with_none = {answer.id for answer in answers if answer.role == "none"}
-    always = [(label, role) for label in labels for role in asked_roles]
+    always = [(label, role) for label in labels for role in ("group", "placebo")]
     roles = [*always, ("", "none")]
     for prompt in prompts:
         for label, role in roles if prompt in with_none else always:

@@ -72,8 +72,8 @@ class CounterfactualContrasts:
             "cluster", "family", value=value, low=value.fill_null(-1.0), high=value.fill_null(1.0)
         )
         parts = [rows.filter(pl.col("family") == family) for family in labels]
-        by_family = excess_estimates(parts)
-        (overall,) = excess_estimates([rows]) if len(parts) > 1 else by_family
+        by_family = _excesses(parts)
+        (overall,) = _excesses([rows]) if len(parts) > 1 else by_family
         return cls(tuple(signed), overall, dict(zip(labels, by_family, strict=True)))
 
     @property
@@ -82,15 +82,7 @@ class CounterfactualContrasts:
         return conclusion(estimates, self.excess, list(self.by_family.values()))
 
 
-def excess_estimates(parts: Sequence[pl.DataFrame]) -> list[Estimate]:
-    """Estimate the excess of each part, adjusted over them.
-
-    Args:
-        parts: Columns `cluster`, `value` (null where missing), `low` and `high`.
-
-    Returns:
-        One estimate per part.
-    """
+def _excesses(parts: Sequence[pl.DataFrame]) -> list[Estimate]:
     differences = [Differences.of(rows, (-1.0, 1.0), one_sided=True) for rows in parts]
     return adjusted([(difference.estimate("excess"), difference) for difference in differences])
 

@@ -657,8 +657,9 @@ def families_named(names: str, file: Path | None) -> tuple[AttributeLexicon, ...
 
 def designed_by(options: Any) -> CounterfactualDesign:
     """Make every version of every prompt that these options name."""
+    prompts = read_prompts(options.prompts, options.text_column)
     marked = {} if options.spans is None else read_spans(options.spans)
-    return designed_of(read_prompts(options.prompts, options.text_column), options, marked)
+    return designed_of(prompts, options, marked)
 
 
 def designed_of(
