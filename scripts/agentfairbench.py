@@ -253,8 +253,9 @@ def _table(lines: Iterator[Row]) -> pl.DataFrame:
         rows.append({"item_id": str(number), "cluster": line["id"], "part": line["part"],
                      "family": line["family"], "label": line["label"], "role": "group",
                      "repeat": 1, "other": other.get(line["label"], ""), "reason": None,
+                     "tool_calls": None,
                      "text": json.dumps(line["answer"])})  # fmt: skip
-    return pl.DataFrame(rows, schema_overrides={"reason": pl.String})
+    return pl.DataFrame(rows, schema_overrides={"reason": pl.String, "tool_calls": pl.String})
 
 
 def main() -> None:

@@ -76,7 +76,7 @@ class AppModel(RemoteModel):
         self._answer_at = fields.pop(_ANSWER_AT, "")
         if not isinstance(self._answer_at, str):
             raise UserError(f"{name}: {_ANSWER_AT} is the path of the answer, such as reply.text")
-        self._kind, _, self._place = name.partition(":")
+        self._kind, _, self._target = name.partition(":")
         super().__init__(
             name,
             where=name,
@@ -167,7 +167,7 @@ class CommandApp(AppModel):
     def __init__(self, name: str, **settings: Any) -> None:
         super().__init__(name, **settings)
         try:
-            self._words = shlex.split(self._place)
+            self._words = shlex.split(self._target)
         except ValueError as error:
             raise UserError(f"{name}: {error}. Write the command as in a shell") from None
         if not self._words:
@@ -208,7 +208,7 @@ class PythonApp(AppModel):
 
     def _loaded(self) -> Callable[[dict[str, Any]], Any]:
         if self._function is None:
-            module, _, function = self._place.partition(":")
+            module, _, function = self._target.partition(":")
             if os.getcwd() not in sys.path:  # as `python -m` has it
                 sys.path.insert(0, os.getcwd())
             try:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 import polars as pl
@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from evenhand.agents import strict_json
 from evenhand.core import Item
 from evenhand.core.errors import UnreadableReply, UserError
+from evenhand.core.items import answer_message
+from evenhand.core.results import tool_calls_in
 from evenhand.findings.scoring import REFUSED, SCORED, UNREADABLE, why_lost
 from evenhand.instruments.actions.scenario import ActionOutcome
 from evenhand.instruments.counterfactual.contrasts import (
@@ -133,31 +135,52 @@ def compared(outcomes: Mapping[str, ActionOutcome]) -> list[CounterfactualOutcom
     return [CounterfactualOutcome(f"value.{name}", name) for name in outcomes]
 
 
-def values_in(text: str | None, outcomes: Mapping[str, ActionOutcome]) -> dict[str, float | None]:
-    """Read every outcome of an answer; None where the answer does not state it."""
+def action_in(text: str | None, tool_calls: str | None, *, tools_declared: bool) -> Any:
+    """Read an answer as JSON, with the calls of declared tools in `tool_calls`.
+
+    Args:
+        text: The answer. None if there is none.
+        tool_calls: The calls of declared tools that a result stores. None without any.
+        tools_declared: Whether the agent was told of tools, so that no call is none.
+
+    Returns:
+        The answer. None if it is not JSON, and no tool was declared.
+    """
+    if not text:
+        return None
+    calls = tool_calls_in(tool_calls)
     try:
-        answer = strict_json.parse(text) if text else None
+        answer = strict_json.parse(answer_message(text, calls).content)
     except UnreadableReply:
         answer = None
-    return {f"value.{name}": outcome.share(answer) for name, outcome in outcomes.items()}
+    if not tools_declared or (isinstance(answer, Mapping) and "tool_calls" in answer):
+        return answer
+    called = [{"name": call.function.name, "arguments": call.function.arguments} for call in calls]
+    return {**(answer if isinstance(answer, Mapping) else {}), "tool_calls": called}
 
 
-def read_values(rows: pl.DataFrame, outcomes: Mapping[str, ActionOutcome]) -> pl.DataFrame:
+def read_values(
+    rows: pl.DataFrame, outcomes: Mapping[str, ActionOutcome], *, tools_declared: bool = False
+) -> pl.DataFrame:
     """Read the answers of rows that have their facts.
 
     Args:
         rows: The answers with their facts.
         outcomes: The outcomes of the scenario.
+        tools_declared: Whether the agent was told of tools.
 
     Returns:
         The rows with a column for each outcome, and their state: scored if any outcome is read.
     """
-    values = [values_in(text, outcomes) for text in rows["text"]]
-    columns = [outcome.name for outcome in compared(outcomes)]
-    read = rows.hstack(pl.DataFrame(values, schema=dict.fromkeys(columns, pl.Float64)))
-    refused = pl.Series([bool(text) and refuses(text) for text in rows["text"]], dtype=pl.Boolean)
+    texts = rows["text"].to_list()
+    actions = [action_in(*answer, tools_declared=tools_declared)
+               for answer in zip(texts, rows["tool_calls"], strict=True)]  # fmt: skip
+    values = {f"value.{name}": [outcome.share(action) for action in actions]
+              for name, outcome in outcomes.items()}  # fmt: skip
+    read = rows.hstack(pl.DataFrame(values, schema=dict.fromkeys(values, pl.Float64)))
+    refused = pl.Series([bool(text) and refuses(text) for text in texts], dtype=pl.Boolean)
     state = (
-        pl.when(pl.any_horizontal(pl.col(columns).is_not_null())).then(pl.lit(SCORED))
+        pl.when(pl.any_horizontal(pl.col([*values]).is_not_null())).then(pl.lit(SCORED))
         .when(pl.col("text").is_null()).then(why_lost())
         .when(refused).then(pl.lit(REFUSED))
         .otherwise(pl.lit(UNREADABLE))

@@ -109,6 +109,7 @@ class Actions(Instrument):
         also: dict[str, Any] = {
             "outcomes": outcomes,
             "placebos": any(version.role == "placebo" for version in design.asked),
+            "tools": bool(scenario.tools) and not stored,
             "parts": sorted({item.tags["part"] for item in items}),
             "refused": [list(entry) for entry in design.refused],
             "sha256": sha256_of([asked, outcomes]),
@@ -226,12 +227,15 @@ def _labels(source: Mapping[str, Any]) -> dict[str, list[str]]:
 def _answers(run: RunReader) -> pl.DataFrame:
     """All answers of a run with what is read from them. A square needs four of them, so they are
     held at once."""
-    batches = list(run.result_batches(("position", "item_id", "reason", "text", "tags")))
+    columns = ("position", "item_id", "reason", "text", "tool_calls", "tags")
+    batches = list(run.result_batches(columns))
     if not batches:
         raise UserError(f"{run.path} has no completed items yet")
     rows = with_facts(pl.concat(batches).sort("position"), Actions())
-    outcomes = _outcomes(run.record.source)
-    return with_comparisons(read_values(rows, outcomes), outcomes)
+    source = run.record.source
+    outcomes = _outcomes(source)
+    read = read_values(rows, outcomes, tools_declared=source["tools"])
+    return with_comparisons(read, outcomes)
 
 
 def _contrasts(run: RunReader) -> ActionContrasts:

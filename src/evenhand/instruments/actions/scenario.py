@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from evenhand.core.errors import UserError, choices_for
 from evenhand.instruments.counterfactual.data import CounterfactualPrompt
-from evenhand.runs.runners.message_rows import MessageRow
+from evenhand.runs.runners.message_rows import MessageRow, ToolRow
 
 _STRICT = ConfigDict(strict=True, extra="forbid", frozen=True)
 _FOLDER = "scenarios"
@@ -174,6 +174,19 @@ class ActionProfile(BaseModel):
     text: _Text
 
 
+class ScenarioTool(BaseModel):
+    """A tool that is declared to the model. It is never executed: its call is the action."""
+
+    model_config = _STRICT
+    name: _Text
+    description: _Text
+    parameters: dict[str, Any] = {"type": "object", "properties": {}}
+
+    def row(self) -> ToolRow:
+        """The tool as a conversation declares it."""
+        return ToolRow.model_validate({"function": self.model_dump()})
+
+
 class Scenario(BaseModel):
     """What an agent is asked about each profile, and what counts of its answer."""
 
@@ -184,8 +197,9 @@ class Scenario(BaseModel):
     prompt: str = _PROFILE
     outcomes: Annotated[dict[_Name, ActionOutcome], Field(min_length=1)]
     profiles: tuple[ActionProfile, ...] = ()
+    tools: tuple[ScenarioTool, ...] = ()  # for a model; an app has its own
 
-    @field_validator("profiles", mode="before")
+    @field_validator("profiles", "tools", mode="before")
     @classmethod
     def _as_tuple(cls, value: Any) -> Any:
         return tuple(value) if isinstance(value, list) else value
@@ -198,10 +212,12 @@ class Scenario(BaseModel):
 
     def _words(self, profile: ActionProfile) -> dict[str, Any]:
         text = self.prompt.replace(_PROFILE, profile.text)
-        if not self.system:
+        tools = [tool.row() for tool in self.tools]
+        if not (self.system or tools):
             return {"prompt": text}
-        system = MessageRow(role="system", content=_BRACE.sub(r"\g<0>\g<0>", self.system))
-        return {"messages": [system, MessageRow(role="user", content=text)]}
+        escaped = _BRACE.sub(r"\g<0>\g<0>", self.system)
+        system = [MessageRow(role="system", content=escaped)] if escaped else []
+        return {"messages": [*system, MessageRow(role="user", content=text)], "tools": tools}
 
 
 def scenario_names() -> list[str]:
