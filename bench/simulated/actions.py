@@ -25,7 +25,7 @@ from evenhand.instruments.counterfactual.tables import state_of
 
 LABELS = ("a", "b")
 OUTCOMES = read_scenario("triage").outcomes  # a level, an argument of a tool, a tool
-Agent = Callable[[str, bool, np.random.Generator], dict[str, Any]]
+Agent = Callable[[str, np.random.Generator], dict[str, Any]]
 
 
 def _act(priority: str, minutes: float, *, relief: bool) -> dict[str, Any]:
@@ -42,30 +42,36 @@ def _usual(rng: np.random.Generator) -> tuple[str, float, bool]:
     return priority, float(rng.integers(30, 90)), bool(rng.random() < 0.5)
 
 
-def fair(label: str, placebo: bool, rng: np.random.Generator) -> dict[str, Any]:
+def fair(label: str, rng: np.random.Generator) -> dict[str, Any]:
+    """An agent that varies by chance alone."""
+    del label
     priority, minutes, relief = _usual(rng)
     return _act(priority, minutes, relief=relief)
 
 
-def later(label: str, placebo: bool, rng: np.random.Generator) -> dict[str, Any]:
+def later(label: str, rng: np.random.Generator) -> dict[str, Any]:
+    """An agent that lets b wait 100 minutes longer."""
     priority, minutes, relief = _usual(rng)
     return _act(priority, minutes + 100 * (label == "b"), relief=relief)
 
 
-def less_relief(label: str, placebo: bool, rng: np.random.Generator) -> dict[str, Any]:
+def less_relief(label: str, rng: np.random.Generator) -> dict[str, Any]:
+    """An agent that offers pain relief to a alone."""
     priority, minutes, _ = _usual(rng)
     return _act(priority, minutes, relief=label == "a")
 
 
-def lower(label: str, placebo: bool, rng: np.random.Generator) -> dict[str, Any]:
+def lower(label: str, rng: np.random.Generator) -> dict[str, Any]:
+    """An agent that gives b a lower priority."""
     _, minutes, relief = _usual(rng)
     return _act("urgent" if label == "a" else "routine", minutes, relief=relief)
 
 
 def rows_of(agent: Agent, profiles: int, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """Give the recorded answers of an agent about every profile."""
     return [
         {"id": f"p{number}", "family": "group", "label": label, "role": role,
-         "answer": agent(label, role == "placebo", rng)}
+         "answer": agent(label, rng)}
         for number in range(profiles) for label in LABELS for role in ("group", "placebo")
     ]  # fmt: skip
 
@@ -90,9 +96,9 @@ def _flags(lines: list[dict[str, Any]]) -> bool:
     return any(state_of(contrast.found) == SHOWN for contrast in measured.signed)
 
 
-def by_name(label: str, placebo: bool, rng: np.random.Generator) -> dict[str, Any]:
+def by_name(label: str, rng: np.random.Generator) -> dict[str, Any]:
     """An agent that acts by the name alone: another name of the same group changes as much."""
-    name = f"{label}{placebo}{rng.integers(1 << 30)}"
+    name = f"{label}{rng.integers(1 << 30)}"
     number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:2])
     return _act(("soon", "urgent")[number % 2], 30 + number % 60, relief=number % 3 == 0)
 
