@@ -84,6 +84,8 @@ def read_recorded(file: Path) -> CounterfactualDesign:
         UserError: The file cannot be read, or an answer is there twice or missing.
     """
     lines = [line for _, line in read_jsonl(file, RecordedAction, f"a line is like {EXAMPLE}")]
+    if not lines:
+        raise UserError(f"{file} is empty. Expected lines like {EXAMPLE}")
     labels: dict[str, tuple[str, ...]] = {}
     for family in dict.fromkeys(line.family for line in lines):
         of_family = [line for line in lines if line.family == family]
