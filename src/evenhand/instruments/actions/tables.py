@@ -23,7 +23,7 @@ from evenhand.instruments.counterfactual.tables import (
 from evenhand.instruments.files import InstrumentWords
 
 _WORDS = InstrumentWords(__package__)
-_ANY_TWO = "any two groups (adjusted)"
+_BEYOND = "beyond the placebo"
 
 
 def effects(measured: ActionContrasts) -> Section:
@@ -33,19 +33,18 @@ def effects(measured: ActionContrasts) -> Section:
         signed = [each for each in measured.signed if each.outcome.label == outcome]
         for each in signed:
             placebo = "-" if each.placebo is None else f"{100 * each.placebo:.1f}"
-            contrast = f"{each.left} − {each.right}"
-            rows.append((outcome, each.family, contrast, *_numbers(each.found, placebo),
-                         state_of(each.found)))  # fmt: skip
+            contrast = f"{each.family}: {each.left} − {each.right}"
+            rows.append((outcome, contrast, *_numbers(each.found, placebo), state_of(each.found)))
         excess = measured.excess.get(outcome)
         if excess is not None:
             state = state_of_excess(excess, signed)
-            rows.append((outcome, "", _ANY_TWO, *_numbers(excess, "-"), state))
+            rows.append((outcome, _BEYOND, *_numbers(excess, "-"), state))
     return _WORDS.table("effects", rows, in_short=True, matters=100 * MATTERS)
 
 
 def _numbers(estimate: Estimate, placebo: str) -> tuple[Cell, ...]:
     value = "-" if estimate.value is None else per_100(estimate.value)
-    return value, ends(estimate) or "-", placebo, estimate.clusters
+    return value, ends(estimate) or "-", placebo
 
 
 def groups(answers: pl.DataFrame, outcomes: Mapping[str, ActionOutcome]) -> Section:
