@@ -18,7 +18,7 @@ from granian.server.embed import Server
 
 from evenhand.agents import Cast
 from evenhand.gateway.admission import Admission
-from evenhand.gateway.app import Application, GatewayParts
+from evenhand.gateway.app import Application, GatewayParts, Serve
 from evenhand.gateway.checking import Checker
 from evenhand.gateway.policy import CheckPolicy, Policy
 from evenhand.gateway.quotas import LocalQuotas
@@ -239,13 +239,14 @@ async def gateway(
     )  # fmt: skip
 
     @contextlib.asynccontextmanager
-    async def opening() -> AsyncIterator[GatewayParts]:
-        yield parts
+    async def opening(serve: Serve) -> AsyncIterator[None]:
+        serve(parts)
+        yield
         await made.close()
 
     port = free_port()
     server = Server(
-        Application(opening()), port=port, interface=Interfaces.ASGI, log_enabled=False,
+        Application(opening), port=port, interface=Interfaces.ASGI, log_enabled=False,
         websockets=False,
     )  # fmt: skip
     serving = asyncio.ensure_future(server.serve())

@@ -113,7 +113,7 @@ def test_there_is_time_to_finish_what_is_under_way(tmp_path: Path) -> None:
 def test_what_is_mounted_is_what_is_named() -> None:
     mounts = {one["mountPath"] for one in CONTAINER["volumeMounts"]}
     named = parsed(CONTAINER["args"])
-    assert {str(Path(named["policy"]).parent), str(Path(named["evidence"]).parent)} <= mounts
+    assert {str(Path(named["policy"]).parent), named["evidence"]} <= mounts
     assert named["upstream_key_env"] in {one["name"] for one in CONTAINER["env"]}
     folders = set()
     for one in GATEWAYS.values():
@@ -126,7 +126,7 @@ def test_what_is_mounted_is_what_is_named() -> None:
 
 
 def test_evidence_of_two_pods_is_never_one_folder() -> None:
-    assert parsed(CONTAINER["args"])["evidence"] == "/evidence/$(POD_NAME)"
+    assert parsed(CONTAINER["args"])["replica"] == "$(POD_NAME)"
     [name] = [one for one in CONTAINER["env"] if one["name"] == "POD_NAME"]
     assert name["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.name"}}
 

@@ -22,7 +22,7 @@ import orjson
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
-from evenhand.gateway.admission import Admission, Permit
+from evenhand.gateway.admission import Admission, Permit, busy
 from evenhand.gateway.books import Alarms
 from evenhand.gateway.breaker import Caller
 from evenhand.gateway.checking import Checker
@@ -36,7 +36,7 @@ from evenhand.gateway.exchanges import (
 from evenhand.gateway.guardrail import PATH as LITELLM_PATH
 from evenhand.gateway.guardrail import Guardrail
 from evenhand.gateway.keys import Keyring
-from evenhand.gateway.metrics import CONTENT_TYPE
+from evenhand.gateway.metrics import CONTENT_TYPE, NOT_READY
 from evenhand.gateway.policy import ANYBODY, CheckPolicy, Policy
 from evenhand.gateway.sending import PLAIN, Client, ClientGone
 from evenhand.gateway.upstream import Upstream
@@ -212,34 +212,64 @@ class Gateway:
             await client.refuse(refused, head(talk, action))
 
 
-class Application:
-    """The gateway as an ASGI application: its parts are opened when the server starts, and closed
-    when those under way have been answered."""
+Serve = Callable[[GatewayParts], None]
 
-    def __init__(self, opening: AbstractAsyncContextManager[GatewayParts]) -> None:
-        self._opening = opening
+
+class Application:
+    """The gateway as an ASGI application: its parts are opened when the server starts, replaced
+    while it serves, and closed when those under way have been answered."""
+
+    def __init__(self, opening: Callable[[Serve], AbstractAsyncContextManager[None]]) -> None:
+        """
+        Args:
+            opening: Opens the parts, and hands them over when they can serve and at each change.
+        """
+        self._opening = opening(self._serve)
+        self._parts: GatewayParts | None = None
         self._gateway: Gateway | None = None
+
+    def _serve(self, parts: GatewayParts) -> None:
+        """Answer new requests with these parts. Those under way keep the parts that they have."""
+        gateway = Gateway(parts)
+        self._parts, self._gateway = parts, gateway
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or the life of the server."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
-        elif scope["type"] == "http" and self._gateway is not None:
-            await self._gateway(scope, receive, send)
+        elif scope["type"] == "http":
+            await (self._gateway or _not_open)(scope, receive, send)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
+        kind = "startup"
         try:
-            async with self._opening as parts:
-                self._gateway = Gateway(parts)
+            async with self._opening:
+                kind = "shutdown"
                 await send({"type": "lifespan.startup.complete"})
                 await receive()
-                await parts.admission.drain(parts.policy.grace)
+                if self._parts is not None:
+                    await self._parts.admission.drain(self._parts.policy.grace)
         except Exception as error:
-            kind = "startup" if self._gateway is None else "shutdown"
             await send({"type": f"lifespan.{kind}.failed", "message": str(error)})
             raise
         await send({"type": "lifespan.shutdown.complete"})
+
+
+async def _not_open(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer while the endpoint of the agents cannot be asked, so that no check can run."""
+    client, path = Client(receive, send), scope["path"]
+    if path == "/health":
+        await client.start(200, PLAIN, {})
+        await client.end(orjson.dumps({"ok": True}))
+    elif path == "/ready":
+        await client.start(503, PLAIN, {})
+        await client.end(orjson.dumps({"ok": False, "reasons": ["upstream_down"]}))
+    elif path == "/metrics":
+        await client.start(200, CONTENT_TYPE, {})
+        await client.end(NOT_READY)
+    else:
+        await client.refuse(busy("upstream_down", "the upstream cannot be reached", 5.0), {})
 
 
 def _refuse_web_pages(headers: Headers) -> None:
