@@ -3,6 +3,7 @@
 | route                                               | for                                     |
 | --------------------------------------------------- | --------------------------------------- |
 | POST /v1/chat/completions, /completions, /responses | tenants                                 |
+| POST /v1/messages                                   | tenants, by x-api-key too               |
 | GET /v1/models                                      | tenants                                 |
 | POST /beta/litellm_basic_guardrail_api              | tenants: LiteLLM's proxy, by x-api-key  |
 | GET /metrics                                        | operators                               |
@@ -45,10 +46,11 @@ from evenhand.gateway.window import answer_in_windows
 from evenhand.gateway.wire import MalformedReply, Refused, Wire, strict
 from evenhand.gateway.wire.chat import Chat
 from evenhand.gateway.wire.completions import Completions
+from evenhand.gateway.wire.messages import Messages
 from evenhand.gateway.wire.responses import Responses
 from evenhand.models.http_client import read_capped
 
-WIRES: tuple[Wire, ...] = (Chat(), Completions(), Responses())
+WIRES: tuple[Wire, ...] = (Chat(), Completions(), Responses(), Messages())
 _MOST_REQUEST = 16 * 1024 * 1024  # our choice: pictures travel in requests
 _MOST_VALUES = 250_000  # our choice: commas and brackets; pictures have few, prose has some
 _MOST_MODELS = 4 * 1024 * 1024
@@ -121,7 +123,11 @@ class Gateway:
             body = partial(_in_time, client.receive)
             await self._guardrail.answer(tenant, headers, body, client)
         else:
-            tenant = self._tenant(headers.get("authorization"))
+            authorization = headers.get("authorization")
+            if path == f"/v1{Messages.path}":
+                client.names_errors = True
+                authorization = authorization or f"Bearer {headers.get('x-api-key')}"
+            tenant = self._tenant(authorization)
             if (method, path) == ("GET", "/v1/models"):
                 await client.unless_gone(self._models(tenant, headers, client))
             elif method == "POST" and path in self._wires:
@@ -153,6 +159,7 @@ class Gateway:
         forwarded = dict(headers)
         if self._tenants is not None:
             forwarded.pop("authorization", None)
+            forwarded.pop("x-api-key", None)
         return forwarded
 
     # -- routes ----------------------------------------------------------------------------------

@@ -179,7 +179,8 @@ class Telemetry:
     def _said(self, exchange: Exchange) -> _Attributes:
         attributes: _Attributes = {
             "gen_ai.operation.name": _operation(exchange),
-            "gen_ai.provider.name": "openai",  # the wire; whose model it is nobody tells us
+            # The wire; whose model it is nobody tells us.
+            "gen_ai.provider.name": "anthropic" if exchange.route == "/messages" else "openai",
             "evenhand.id": exchange.id,
             "evenhand.tenant": exchange.tenant,
             "evenhand.route": exchange.route,
