@@ -7,73 +7,27 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from functools import partial
 from pathlib import Path
 
 import aiohttp
 import pytest
 from aiohttp import web
-from granian.constants import Interfaces
-from granian.server.embed import Server
 
-from evenhand.gateway.app import Application
 from evenhand.gateway.keys import new_key
-from evenhand.gateway.opening import GatewayRequest, opened
+from evenhand.gateway.opening import GatewayRequest
 from evenhand.gateway.policy import read_policy
 from evenhand.runs.store import RunReader
-from tests.gateway.speaking import Speaker, free_port, up, upstream
+from tests.gateway.speaking import OPERATOR, Asking, Speaker, free_port, serving, up, upstream
 
 EVENHAND = str(Path(sys.executable).with_name("evenhand"))
 WORDS = 'screen = "wordlist"\nnot_english = "ignore"\n'
-BODY = {"model": "up", "messages": [{"role": "user", "content": "Tell me."}]}
-OPERATOR, TENANT, OTHER = new_key(), new_key(), new_key()
+TENANT, OTHER = new_key(), new_key()
 
 
 def policy_of(tenants: dict[str, str], more: str = "") -> str:
     """A policy with an operator and these tenants."""
     said = "".join(f'[tenants.{name}]\nkeys = ["{key}"]\n' for name, key in tenants.items())
     return f'{WORDS}operators = ["{OPERATOR[1]}"]\n{more}{said}'
-
-
-@contextlib.asynccontextmanager
-async def serving(request: GatewayRequest) -> AsyncIterator["Asking"]:
-    """Serve a gateway in this process as its own processes do."""
-    server = Server(
-        Application(partial(opened, request)), port=request.port, interface=Interfaces.ASGI,
-        log_enabled=False, websockets=False,
-    )  # fmt: skip
-    task = asyncio.ensure_future(server.serve())
-    try:
-        await up(request.port)
-        async with aiohttp.ClientSession(f"http://127.0.0.1:{request.port}") as session:
-            yield Asking(session)
-    finally:
-        server.stop()  # type: ignore[no-untyped-call]
-        await task
-
-
-class Asking:
-    def __init__(self, session: aiohttp.ClientSession) -> None:
-        self._session = session
-
-    async def get(self, path: str) -> tuple[int, str]:
-        headers = {"authorization": f"Bearer {OPERATOR[0]}"}
-        async with self._session.get(path, headers=headers) as response:
-            return response.status, await response.text()
-
-    async def chat(self, key: str = "") -> int:
-        headers = {"authorization": f"Bearer {key}"} if key else {}
-        path = "/v1/chat/completions"
-        async with self._session.post(path, json=BODY, headers=headers) as response:
-            await response.read()
-            return response.status
-
-    async def until(self, path: str, words: str) -> str:
-        """Ask until the answer holds these words."""
-        async with asyncio.timeout(30):
-            while words not in (text := (await self.get(path))[1]):
-                await asyncio.sleep(0.02)
-        return text
 
 
 @contextlib.asynccontextmanager

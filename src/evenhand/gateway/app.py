@@ -103,6 +103,7 @@ class Gateway:
         except ClientGone:
             pass
         except Exception:
+            self._parts.refused("gateway_failed")
             await client.refuse(Refused(500, "gateway_failed", "the gateway failed"), {})
             raise
 

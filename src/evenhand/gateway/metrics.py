@@ -28,6 +28,10 @@ from evenhand.gateway.verdicts import Action, Exchange
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 CAUSES = ("upstream", "screen", "agents", "all")
+# Errors for reasons of the gateway's own, which the objective of availability counts.
+OWN_REFUSALS = (
+    "overloaded", "draining", "quota_unknown", "not_recorded", "not_checked", "gateway_failed"
+)  # fmt: skip
 _STATES = ("closed", "half_open", "open")
 _NAME = "evenhand_gateway"
 # What is said before there is anything to count: the upstream has not answered since the start.
@@ -76,6 +80,8 @@ class Metrics:
         said = "Journals of processes that died, committed by this one."
         self.adopted = counter(f"{_NAME}_evidence_adopted", said)
         self.refused = counter(f"{_NAME}_refused", "Requests that got an error.", ("code",))
+        for code in OWN_REFUSALS:
+            self.refused.labels(code)
         gauge = partial(Gauge, registry=self._registry)
         self.in_flight = gauge(f"{_NAME}_in_flight", "Requests at work.")
         self.at_once = gauge(f"{_NAME}_at_once", "Requests that may be at work.")
