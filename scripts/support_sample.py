@@ -198,6 +198,9 @@ def table(folder: Path) -> None:
     folders = [path.parent for path in folder.glob("ambiguous/*/run.json")]
     runs = {path.name: RunReader(path) for path in folders}
     for bound in BOUNDS:
+        if f"detect_first-{bound}" not in runs:
+            print(f"{bound}: the answers were not repaired")
+            continue
         remedy = runs[f"detect_first-{bound}"]
         references = [name for name in ("fairness", "self_consistency") if name in runs]
         family = adjusted([change_between(bbq, runs[name], remedy, HARM) for name in references])
