@@ -152,8 +152,9 @@ async def main(folder: Path) -> None:
 
 async def _view(tab: Tab, folder: Path) -> None:
     runs = (RunReader(Path(run)) for run in ("runs/after", "runs/before"))
-    with Serving(RunBrowser(*runs)) as served:
-        served.facets.ended(60)
+    browsed = RunBrowser(*runs)
+    with Serving(browsed) as served:
+        browsed.facets.ended(60)
         home = f"http://127.0.0.1:{served.port}/"
         await tab.tell("Network.setCookie", url=home, name=f"evenhand-view-{served.port}",
                        value=served.door.token)  # fmt: skip
