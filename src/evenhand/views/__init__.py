@@ -12,6 +12,7 @@ from rich.console import RenderableType
 
 from evenhand.core.errors import UserError
 from evenhand.findings.audit import Audit, Audits
+from evenhand.findings.board import Board
 from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.designs import Designs
@@ -40,6 +41,7 @@ from evenhand.training.rating.findings import RatingReport
 from evenhand.training.record import TrainingRun
 from evenhand.views import (
     audit_page,
+    board_page,
     comparison_page,
     debates_page,
     dossier_page,
@@ -86,6 +88,7 @@ _PAGES: dict[type, Callable[..., list[Block]]] = {  # those with a longer form
     Reproduction: reproduction_page.page,
 }
 _ONE_FORM: dict[type, Callable[..., list[Block]]] = {
+    Board: board_page.page,
     FittedThreshold: threshold_page.page,
     FrontierForecast: forecast_page.frontier_page,
     Gate: gate_page.page,

@@ -31,6 +31,7 @@ class Grid:
     rows: tuple[tuple[str, ...], ...]
     tones: tuple[Tone, ...] = ()
     title: str = ""
+    links: tuple[str, ...] = ()  # of each row: the page of the same site that its last cell names
 
     def tone(self, row: int) -> Tone:
         return self.tones[row] if row < len(self.tones) else "plain"

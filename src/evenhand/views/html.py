@@ -156,7 +156,9 @@ def _table(grid: Grid) -> str:
     head = f"<thead><tr>{head}</tr></thead>" if head else ""
     rows = []
     for number, row in enumerate(grid.rows):
-        cells = "".join(map(_cell, row))
+        linked = grid.links[number] if grid.links else ""
+        cells = "".join(map(_cell, row[:-1] if linked else row))
+        cells += f'<td><a href="{escape(linked)}">{escape(row[-1])}</a></td>' if linked else ""
         rows.append(f'<tr class="{grid.tone(number)}">{cells}</tr>')
     title = f'<p class="strong">{escape(grid.title)}</p>' if grid.title else ""
     table = f"<table>{head}<tbody>{''.join(rows)}</tbody></table>"
