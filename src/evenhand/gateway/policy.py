@@ -2,7 +2,7 @@
 
 # policy.toml
 mode = "hold"                  # nothing leaves before its verdict
-screen = "offline"             # a cheap scorer looks at every text
+screen = "staged"              # a cheap scorer looks at every text
 band = [0.35, 0.9]             # below: passed; from the first on the team of agents decides
 method = "stardtox"
 set = ["max_iterations=1"]
@@ -45,7 +45,7 @@ class CheckPolicy(BaseModel):
     mode: Literal["hold", "window", "observe"] = "hold"
     # A built-in scorer, one of the config file, or a screen file (.json), whose cut-offs then are
     # the band.
-    screen: str = "offline"
+    screen: str = "staged"
     # Our choice, by what docs/gateway.md says of the offline scorer's scores.
     band: Annotated[tuple[_Score, _Score], _LIST] = (0.35, 0.9)
     method: str = "stardtox"
