@@ -15,7 +15,7 @@ from evenhand.agents import strict_json
 from evenhand.agents.prompts import LETTERS, Prompt
 from evenhand.core import registry
 from evenhand.core.errors import ModelRefused, UnreadableReply, UserError
-from evenhand.core.items import BiasScale
+from evenhand.core.items import BiasScale, ToolCall, spoken
 from evenhand.models import next_token
 from evenhand.models.base import ReplySchema, Sample
 from evenhand.models.next_token import Read
@@ -54,9 +54,18 @@ class Reply(BaseModel):
 
 
 class FreeText(Reply):
-    """A reply in words, taken as it is."""
+    """A reply in words, taken as it is. Where tools were declared it may call them; its words then
+    end in those calls."""
 
     text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+
+    @classmethod
+    def read_sample(cls, sample: Sample) -> Self:
+        if not sample.tool_calls:
+            return cls.read(sample.text)
+        reply = cls.read(spoken(sample.text.strip(), sample.tool_calls))
+        return reply.model_copy(update={"tool_calls": sample.tool_calls})
 
     @classmethod
     def wire_schema(cls) -> ReplySchema | None:
@@ -317,6 +326,14 @@ class OnScale(_OneToken):
         """The mean of the marks, each weighted by the probability of its word."""
         probabilities = self.probabilities
         return None if probabilities is None else next_token.weighted(probabilities, self.scale)
+
+    def share_of(self, word: str) -> float:
+        """The probability of a word of the scale among all of them."""
+        if self.probabilities is None:
+            raise ModelRefused(next_token.NONE_CAME)
+        return next_token.weighted(
+            self.probabilities, {name: float(name == word) for name in self.scale}
+        )
 
     @property
     def mark(self) -> float:

@@ -93,6 +93,7 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "counterfactual": f"{_INSTRUMENTS}.counterfactual.instrument:CounterfactualTest",
         "discrim_eval": f"{_INSTRUMENTS}.discrim_eval.instrument:DiscrimEval",
         "xstest": f"{_INSTRUMENTS}.xstest.instrument:XsTest",
+        "political": f"{_INSTRUMENTS}.political.instrument:Political",
         "gest": f"{_INSTRUMENTS}.gest.instrument:Gest",
         "seegull": f"{_INSTRUMENTS}.seegull.instrument:SeeGull",
         "redditbias": f"{_INSTRUMENTS}.redditbias.instrument:RedditBias",
@@ -103,6 +104,7 @@ OWN: Mapping[Group, Mapping[str, str]] = {
     },
     "audits": {  # instruments too, of what evenhand relies on
         "judge": f"{_INSTRUMENTS}.judge.instrument:JudgeAudit",
+        "slant": f"{_INSTRUMENTS}.political.slant_audit:SlantAudit",
         "reward": f"{_INSTRUMENTS}.reward.instrument:Reward",
         "harm": f"{_INSTRUMENTS}.harm.instrument:HarmAudit",
         "scorer": f"{_INSTRUMENTS}.scorer.instrument:ScorerAudit",

@@ -16,7 +16,7 @@ from evenhand.instruments.counterfactual.contrasts import paired
 from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.text_columns import names_of, text_columns
 from evenhand.methods.baselines.several_drafts import VERSIONS, WITHOUT_LABEL
-from evenhand.runs.runners.message_rows import MessageRow, Turns, turns_of
+from evenhand.runs.runners.message_rows import MessageRow, ToolRow, Turns, turns_of
 from evenhand.runs.runners.source import read_jsonl
 
 _WORDS = InstrumentWords(__package__)
@@ -46,12 +46,15 @@ class CounterfactualPrompt(BaseModel):
     id: _Name = ""  # without one it is the number of its line
     prompt: Annotated[str, Field(min_length=1)] = ""
     messages: list[MessageRow] = []
+    tools: list[ToolRow] = []  # declared alike in every version
     task: str = ""
 
     @model_validator(mode="after")
     def _is_one_of_both(self) -> Self:
         if bool(self.prompt) == bool(self.messages):
             raise ValueError("a line has a prompt or messages")
+        if self.tools and not self.messages:
+            raise ValueError("tools: a prompt has none. Write it as messages")
         if self.messages and self.task:
             raise ValueError("task: a conversation has a system message instead")
         for number, text in enumerate(self._texts()):
@@ -73,7 +76,7 @@ class CounterfactualPrompt(BaseModel):
             return {"prompt": f"{self.task}\n\n{text}" if self.task else text}
         words = iter(text.split(_BETWEEN))
         messages = [row.with_texts(words) for row in self.messages]
-        return {"messages": messages, "prompt": _turns(messages).prompt}
+        return {"messages": messages, "tools": self.tools, "prompt": _turns(messages).prompt}
 
 
 def _turns(messages: Sequence[MessageRow], where: str = "messages") -> Turns:
@@ -93,16 +96,25 @@ class PromptVersion(BaseModel):
     prompt: str = ""
     answer: str | None = None
     messages: list[MessageRow] = []
+    tools: list[ToolRow] = []
 
     def described(self) -> dict[str, Any]:
-        """The fields of a version; those of a single prompt have no messages."""
-        fields = self.model_dump(exclude={"messages"})
-        messages = [row.model_dump(exclude_none=True) for row in self.messages]
-        return {**fields, "messages": messages} if messages else fields
+        """The fields of a version; those of a single prompt have no messages and no tools."""
+        fields = self.model_dump(exclude={"messages", "tools"})
+        lists: dict[str, Sequence[BaseModel]] = {"messages": self.messages, "tools": self.tools}
+        rows = {
+            name: [row.model_dump(exclude_none=True) for row in entries]
+            for name, entries in lists.items()
+            if entries
+        }
+        return {**fields, **rows}
 
     def asked(self) -> Mapping[str, Any]:
         """The fields of an item that are asked."""
-        return _turns(self.messages).fields() if self.messages else {"prompt": self.prompt or " "}
+        if not self.messages:
+            return {"prompt": self.prompt or " "}
+        tools = tuple(row.tool() for row in self.tools)
+        return {**_turns(self.messages).fields(), "tools": tools}
 
     @property
     def key(self) -> tuple[str, str, str, str, int]:
