@@ -87,6 +87,10 @@ def test_the_name_changes_with_either_stage(tmp_path: Path) -> None:
     assert STAGED.name not in (OfflineScorer().name, BUILT_IN["offline"]().name)
 
 
+def test_the_card_names_the_stages_that_ship() -> None:
+    assert STAGED.name in FIRST_STAGE.with_name("card.md").read_text(encoding="utf-8")
+
+
 def test_a_screen_is_not_calibrated_with_a_text_that_its_scorer_was_trained_on(
     tmp_path: Path,
 ) -> None:
