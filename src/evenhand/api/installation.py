@@ -40,7 +40,7 @@ _GROUPS: dict[Kind, registry.Group] = {
 KEPT = {
     "instrument": ("likelihood",),
     "method": ("usual",),
-    "scorer": ("offline", "wordlist", "regard"),
+    "scorer": ("offline", "staged", "wordlist", "regard"),
 }
 LONGEST = 40  # our choice: a name stands in commands, tables and lines of code
 
