@@ -98,6 +98,14 @@ def _call_of(values: Mapping[str, Any]) -> ToolCall:
     return ToolCall(values["id"], CalledFunction(**values["function"]))
 
 
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """A later turn of the user: its text, or the goal of a simulated user, who then writes it."""
+
+    text: str = ""
+    goal: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """One thing to answer: a prompt, or the last turn of a conversation.
@@ -106,6 +114,7 @@ class Item:
     that already exists and is to be checked and repaired; a method then skips its first draft. None
     is one that is known to be missing: nobody is asked for another. `history` has the turns before
     the prompt, `tool_turns` the calls of tools and their results between the prompt and the answer.
+    `follow_ups` are further turns of the user, each asked once the turn before it is answered.
     """
 
     id: str
@@ -116,6 +125,7 @@ class Item:
     tags: Mapping[str, str] = field(default_factory=dict)
     history: tuple[Message, ...] = ()
     tool_turns: tuple[Message, ...] = ()
+    follow_ups: tuple[FollowUp, ...] = ()
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -129,15 +139,16 @@ class Item:
         conversation left out."""
         values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         values["tags"] = dict(sorted(self.tags.items()))
-        turns = ("history", "tool_turns")
+        turns = ("history", "tool_turns", "follow_ups")
         return {name: value for name, value in values.items() if name not in turns or value}
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Item":
         """Make an item from its fields, as they come from JSON."""
-        lists = {"choices": tuple(values["choices"])}
+        lists: dict[str, Any] = {"choices": tuple(values["choices"])}
         for name in ("history", "tool_turns"):
             lists[name] = tuple(map(message_of, values.get(name, ())))
+        lists["follow_ups"] = tuple(FollowUp(**turn) for turn in values.get("follow_ups", ()))
         return cls(**{**values, **lists})
 
 
