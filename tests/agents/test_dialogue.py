@@ -119,7 +119,7 @@ def test_an_item_with_further_turns_comes_back_from_its_fields(item: Item) -> No
 @pytest.mark.parametrize("item", [ITEM, SIMULATED])
 async def test_a_dry_run_counts_the_calls_of_all_turns(tmp_path: Path, item: Item) -> None:
     request = Request(source=ItemList([item]), method=DefaultPrompt(), open_cast=_nobody,
-                      settings=RunSettings(out=tmp_path / "run"))  # fmt: skip
+                      settings=RunSettings(out=str(tmp_path / "run")))  # fmt: skip
     (planned,) = (await dry_run({"run": request})).runs
     assert planned.calls == (3, 3)
     assert planned.roles == (("generator", "user") if item is SIMULATED else ("generator",))

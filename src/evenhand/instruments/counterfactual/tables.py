@@ -13,6 +13,7 @@ from evenhand.instruments.counterfactual.contrasts import (
     DISTANCES,
     MATTERS,
     SAME_PLACE,
+    AnswerPart,
     LabelContrast,
     main_of,
     named,
@@ -61,8 +62,12 @@ def main_contrasts(contrasts: Sequence[LabelContrast], main: str) -> list[LabelC
     ]
 
 
+Excess = tuple[Estimate, float | None]  # with its distance under the placebo
+
+
 def effects(
-    excess: Mapping[str, tuple[Estimate, float | None]],
+    excess: Mapping[str, Excess],
+    by_part: Mapping[AnswerPart, Excess],
     main: str,
     contrasts: Sequence[LabelContrast],
     chosen: str | None,
@@ -71,40 +76,72 @@ def effects(
 
     Args:
         excess: Placebo-adjusted effect of each family, and its distance under the placebo.
+        by_part: The same of each placement or turn. Empty if there is one.
         main: Label of the main outcome.
         contrasts: Contrasts of all outcomes.
         chosen: Decision that --favorable-outcome names. None if it names none.
 
     Returns:
         The table of the main outcome, in each family its contrasts and then its excess, and the
-        table of
-        the other outcomes.
+        table of the other outcomes.
     """
     first: list[tuple[Cell, ...]] = []
     others: list[tuple[Cell, ...]] = []
+
+    def row(family: str, contrast: str, part: str, *cells: Cell) -> tuple[Cell, ...]:
+        return (family, contrast, *((part,) if by_part else ()), *cells)
+
     for family, (estimate, placebo) in excess.items():
         of_family = [each for each in contrasts if each.family == family]
         signed = main_contrasts(of_family, main)
         last: list[tuple[Cell, ...]] = []
         for each in of_family:
             numbers = _numbers(each.found, each.placebo)
-            row = (family, f"{each.left} − {each.right}", *numbers, state_of(each.found))
+            cells = row(family, f"{each.left} − {each.right}", each.part.label, *numbers,
+                        state_of(each.found))  # fmt: skip
             if each in signed:
-                first.append(row)
+                first.append(cells)
             elif each.outcome.label == main:
-                last.append(row)
+                last.append(cells)
             else:
-                others.append((each.outcome.label, *row))
+                others.append((each.outcome.label, *cells))
+        state = state_of_excess(estimate, signed)
+        first += [row(family, _EXCESS, "all", *_numbers(estimate, placebo), state), *last]
+    if not main_contrasts(contrasts, main):
         first += [
-            (family, _EXCESS, *_numbers(estimate, placebo), state_of_excess(estimate, signed)),
-            *last,
+            row("all", _EXCESS, part.label, *_numbers(*found), state_of_excess(found[0], ()))
+            for part, found in by_part.items()
         ]
     of = f"decision: {chosen}" if main == "decision" and chosen is not None else main
-    others.sort(key=lambda row: str(row[0]))
+    others.sort(key=lambda cells: str(cells[0]))
+    like = "_by_part" if by_part else ""
     return (
-        _WORDS.table("effects", first, in_short=True, outcome=of, matters=100 * MATTERS),
-        _WORDS.table("other_effects", others),
-    )
+        _WORDS.table("effects", first, in_short=True, like=f"effects{like}", outcome=of,
+                     matters=100 * MATTERS),
+        _WORDS.table("other_effects", others, like=f"other_effects{like}"),
+    )  # fmt: skip
+
+
+def trends(slopes: Sequence[LabelContrast], excess: Estimate | None) -> Section:
+    """Make the table of the change per turn: of each contrast, or else of the excess.
+
+    Args:
+        slopes: Trends of the contrasts of two labels.
+        excess: Trend of the excess, where answers are only words.
+    """
+    rows = [
+        (each.family, f"{each.left} − {each.right}{each.part.label and f', {each.part.label}'}",
+         *_numbers(each.found, None)[:2], each.found.clusters, _moves(each.found))
+        for each in slopes
+    ]  # fmt: skip
+    if excess is not None and not rows:
+        rows = [("all", _EXCESS, *_numbers(excess, None)[:2], excess.clusters, _moves(excess))]
+    return _WORDS.table("trends", rows, in_short=True)
+
+
+def _moves(estimate: Estimate) -> str:
+    """Say whether a trend is shown; none is ever called equivalent to no trend."""
+    return SHOWN if state_of(estimate) == SHOWN else INCONCLUSIVE
 
 
 def _numbers(estimate: Estimate, placebo: float | None) -> tuple[Cell, ...]:
