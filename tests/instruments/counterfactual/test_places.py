@@ -42,7 +42,7 @@ def test_each_ready_placement_puts_the_name_where_it_says() -> None:
     ((_, signed),) = by_place["signature"]
     assert signed.startswith(asked)
     assert signed.endswith("\n{name}")
-    assert "{name}" in by_place["document"][0][1].partition("Say yes")[0]
+    assert "{name}" in by_place["document"][0][1].partition("May I")[0]
     assert [role for role, _ in by_place["earlier"]] == ["user", "assistant", "user"]
 
 
@@ -124,7 +124,7 @@ async def test_a_bias_through_memory_alone_is_found_by_its_measure_and_by_no_oth
     }  # fmt: skip
     assert found["memory"].p_holm == pytest.approx(5 * 2 / 2**14)
     table = report.section("effects")
-    states = {row[2]: row[-1] for row in table.rows if row[1] == "woman − man"}
+    states = {row[1]: row[-1] for row in table.rows if row[0] == "gender: woman − man"}
     assert [place for place, state in states.items() if state == "detected"] == ["memory"]
     assert RunReader(tmp_path / "run").record.source["places"] == dict.fromkeys(found, 14)
     assert report.verdict.state == "detected"

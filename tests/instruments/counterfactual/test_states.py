@@ -51,7 +51,7 @@ def test_a_small_excess_is_the_same_only_where_each_label_against_a_label_is(
 ) -> None:
     """Rates of 44 and 56 % differ by 12 points and have an excess of 0.12² = 0.0144."""
     assert state_of(SMALL) == EQUIVALENT
-    table, _ = effects({"f": (SMALL, 0.49)}, main, found, "yes")
+    table, _ = effects({"f": (SMALL, 0.49)}, {}, main, found, "yes")
     states = {row[1]: row[-1] for row in table.rows}
     assert next(states[name] for name in states if "(adjusted)" in str(name)) == state
 

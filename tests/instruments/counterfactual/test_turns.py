@@ -65,7 +65,7 @@ async def test_a_bias_from_turn_3_on_is_found_there_and_not_before(tmp_path: Pat
     assert report.more["detected_from_turn"] == {"difference.gender.woman": 3}
     table = report.section("effects")
     assert table is not None
-    states = {str(row[2]): row[-1] for row in table.rows if row[1] == "woman − man"}
+    states = {str(row[1]): row[-1] for row in table.rows if row[0] == "gender: woman − man"}
     assert [states[f"turn {turn}"] for turn in (1, 2)] == ["inconclusive"] * 2
     assert [states[f"turn {turn}"] for turn in (3, 4)] == ["detected"] * 2
     assert report["trend.gender.woman"].value == pytest.approx(-0.4)

@@ -358,7 +358,7 @@ class LabelContrast:
 
     @property
     def name(self) -> str:
-        return f"{self.family}, {self.left} − {self.right}"
+        return f"{self.family}: {self.left} − {self.right}"
 
 
 def contrasted(labels: Sequence[str]) -> list[tuple[str, str]]:

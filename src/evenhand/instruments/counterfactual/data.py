@@ -167,9 +167,12 @@ class PromptVersion(_Dialogue):
             return {"prompt": self.prompt or " ", **fields, **asked}
         opening = [row.message() for row in self.messages]
         if stored:
-            said = [Message(role, text or "")
-                    for pair in zip(self.turns[:-1], answers, strict=False)
-                    for role, text in zip(("user", "assistant"), pair, strict=True)]  # fmt: skip
+            pairs = zip(self.turns[:-1], answers, strict=False)
+            said = [
+                message
+                for text, reply in pairs
+                for message in (Message("user", text), Message("assistant", reply or ""))
+            ]
             return {"history": (*opening, *said), "prompt": self.turns[-1], **asked}
         simulated = [FollowUp(goal=self.user.goal)] * self.user.turns if self.user else []
         follow_ups = (*map(FollowUp, self.turns[1:]), *simulated)
