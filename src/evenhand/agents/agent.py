@@ -15,7 +15,7 @@ from evenhand.agents import strict_json
 from evenhand.agents.prompts import LETTERS, Prompt
 from evenhand.core import registry
 from evenhand.core.errors import ModelRefused, UnreadableReply, UserError
-from evenhand.core.items import BiasScale
+from evenhand.core.items import BiasScale, ToolCall, spoken
 from evenhand.models import next_token
 from evenhand.models.base import ReplySchema, Sample
 from evenhand.models.next_token import Read
@@ -54,9 +54,18 @@ class Reply(BaseModel):
 
 
 class FreeText(Reply):
-    """A reply in words, taken as it is."""
+    """A reply in words, taken as it is. Where tools were declared it may call them; its words then
+    end in those calls."""
 
     text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+
+    @classmethod
+    def read_sample(cls, sample: Sample) -> Self:
+        if not sample.tool_calls:
+            return cls.read(sample.text)
+        reply = cls.read(spoken(sample.text.strip(), sample.tool_calls))
+        return reply.model_copy(update={"tool_calls": sample.tool_calls})
 
     @classmethod
     def wire_schema(cls) -> ReplySchema | None:

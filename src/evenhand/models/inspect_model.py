@@ -153,7 +153,8 @@ def asked(body: Mapping[str, Any]) -> tuple[list[ChatMessage], GenerateConfig]:
     the provider as it is, where Inspect can do that."""
     told = {name: value for name, value in body.items() if name not in _NOT_TOLD}
     fields = {_RENAMED.get(name, name): value for name, value in told.items()}
-    sent = wire.without_tools(fields.pop("messages"), "A model of Inspect")
+    sent = wire.without_tools(body, "A model of Inspect")
+    del fields["messages"]
     messages = [_MESSAGES[message["role"]](content=message["content"]) for message in sent]
     form = fields.pop("response_format", None)
     known = {name: fields.pop(name) for name in list(fields) if name in GenerateConfig.model_fields}

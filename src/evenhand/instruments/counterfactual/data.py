@@ -16,7 +16,7 @@ from evenhand.instruments.counterfactual.contrasts import paired
 from evenhand.instruments.files import InstrumentWords, names_in
 from evenhand.instruments.text_columns import names_of, text_columns
 from evenhand.methods.baselines.several_drafts import VERSIONS, WITHOUT_LABEL
-from evenhand.runs.runners.message_rows import MessageRow, Turns, turns_of
+from evenhand.runs.runners.message_rows import MessageRow, ToolRow, Turns, turns_of
 from evenhand.runs.runners.source import read_jsonl
 
 _WORDS = InstrumentWords(__package__)
@@ -54,6 +54,7 @@ class _Dialogue(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
     messages: list[MessageRow] = []
+    tools: list[ToolRow] = []  # declared alike in every version
     turns: list[Annotated[str, Field(min_length=1)]] = []
     user: SimulatedTurns | None = None
     place: Annotated[str, Field(max_length=60)] = ""  # where the group stands, as the user calls it
@@ -62,6 +63,8 @@ class _Dialogue(BaseModel):
     def _has_turns(self) -> Self:
         if self.user is not None and not self.turns:
             raise ValueError("user: a simulated user needs at least one of turns before its own")
+        if self.tools and (self.turns or not self.messages):
+            raise ValueError("tools: only the last turn of messages may have tools")
         unanswered = self.messages and self.messages[-1].role not in ("system", "assistant")
         if self.turns and unanswered:
             raise ValueError("messages: before turns, the last message is a system prompt or an "
@@ -90,7 +93,7 @@ class CounterfactualPrompt(_Dialogue):
     name in all of its messages."""
 
     id: _Name = ""  # without one it is the number of its line
-    prompt: str = ""
+    prompt: Annotated[str, Field(min_length=1)] = ""
     task: str = ""
 
     @model_validator(mode="after")
@@ -118,7 +121,8 @@ class CounterfactualPrompt(_Dialogue):
         messages = [row.with_texts(words) for row in self.messages]
         turns = list(words)
         prompt = turns[0] if turns else _turns(messages).prompt
-        return {"messages": messages, "turns": turns, "user": self.user, "prompt": prompt, **placed}
+        return {"messages": messages, "tools": self.tools, "turns": turns, "user": self.user,
+                "prompt": prompt, **placed}  # fmt: skip
 
 
 def _turns(messages: Sequence[MessageRow], where: str = "messages") -> Turns:
@@ -147,10 +151,11 @@ class PromptVersion(_Dialogue):
 
     def described(self) -> dict[str, Any]:
         """The fields of a version; those of a single prompt are without those of conversations."""
-        fields = self.model_dump(exclude={"messages"})
-        messages = [row.model_dump(exclude_none=True) for row in self.messages]
-        fields |= {"messages": messages}
-        return {name: value for name, value in fields.items()
+        fields = self.model_dump(exclude={"messages", "tools"})
+        lists: dict[str, Sequence[BaseModel]] = {"messages": self.messages, "tools": self.tools}
+        rows = {name: [row.model_dump(exclude_none=True) for row in entries]
+                for name, entries in lists.items()}  # fmt: skip
+        return {name: value for name, value in {**fields, **rows}.items()
                 if value or name not in _Dialogue.model_fields}  # fmt: skip
 
     def asked(self, *, stored: bool) -> dict[str, Any]:
@@ -164,7 +169,8 @@ class PromptVersion(_Dialogue):
         asked: dict[str, Any] = {"answer": answer if stored else ""}
         if not self.turns:
             fields = _turns(self.messages).fields() if self.messages else {}
-            return {"prompt": self.prompt or " ", **fields, **asked}
+            tools = tuple(row.tool() for row in self.tools)
+            return {"prompt": self.prompt or " ", **fields, "tools": tools, **asked}
         opening = [row.message() for row in self.messages]
         if stored:
             pairs = zip(self.turns[:-1], answers, strict=False)
