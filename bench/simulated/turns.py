@@ -7,6 +7,7 @@ on", and how often it finds a bias that begins at turn 3.
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,16 @@ from numpy.typing import NDArray
 
 from bench.simulated.swap_answers import DECISION
 from evenhand.findings.ratios import SHOWN
-from evenhand.instruments.counterfactual.contrasts import answers_of, paired, parts_of, signed_by
-from evenhand.instruments.counterfactual.measures import CounterfactualContrasts
+from evenhand.instruments.counterfactual.contrasts import (
+    LabelContrast,
+    answers_of,
+    contrasts,
+    paired,
+    parts_of,
+    signed_by,
+)
 from evenhand.instruments.counterfactual.tables import state_of
-from evenhand.instruments.counterfactual.turns import detected_from, turn_rows
+from evenhand.instruments.counterfactual.turns import detected_from, trends, turn_rows
 
 # conversations × turns × labels × roles (group, placebo): 1 is yes, 0 is no, NaN is missing
 Answers = NDArray[np.float64]
@@ -59,20 +66,44 @@ def biased_from(
     return np.asarray(rng.random((conversations, 6, 2, 2)) < rates, dtype=np.float64)
 
 
-def measured(audits: Sequence[Answers]) -> list[CounterfactualContrasts]:
-    """Measure audits as a run over their answers is measured, without the files of a run."""
+@dataclass(frozen=True, slots=True)
+class MeasuredTurns:
+    """The contrasts of an audit in each turn, and their trends."""
+
+    signed: Sequence[LabelContrast]
+    trends: Sequence[LabelContrast]
+
+    @property
+    def flagged(self) -> bool:
+        """Whether a contrast is detected in a turn: then the verdict is a bias."""
+        return any(state_of(each.found) == SHOWN for each in self.signed)
+
+
+def measured(audits: Sequence[Answers]) -> list[MeasuredTurns]:
+    """Measure audits of equally many turns as a run over their answers is measured, without the
+    files of a run. Their answers are read all at once, which takes most of the time."""
+    turns = list(range(1, audits[0].shape[1] + 1))
+    source = {"sampling": {"decision": DECISION, "number": False, "turns": turns}, "chosen": "yes"}
+    rows = [_rows(answers).with_columns(audit=pl.lit(number, pl.Int64))
+            for number, answers in enumerate(audits)]  # fmt: skip
+    apart = pl.concat(rows).with_columns(
+        item_id=pl.format("{}/{}", "audit", "item_id"), family=pl.format("{}", "audit")
+    )
+    read = answers_of(turn_rows(apart, turns), source)
+    outcome, parts = signed_by(source), parts_of(source)
+    assert outcome is not None
     found = []
-    for answers in audits:
-        turns = list(range(1, answers.shape[1] + 1))
-        source = {"sampling": {"decision": DECISION, "number": False, "turns": turns},
-                  "chosen": "yes"}  # fmt: skip
-        labels = {"f": list(LABELS[: answers.shape[2]])}
-        read = answers_of(turn_rows(_rows(answers), turns), source)
-        found.append(CounterfactualContrasts.of(read, labels, signed_by(source), parts_of(source)))
+    for number, answers in enumerate(audits):
+        labels = {str(number): list(LABELS[: answers.shape[2]])}
+        mine = read.filter(pl.col("audit") == number)
+        signed = [
+            each for each in contrasts(mine, labels, [outcome], parts) if not each.beside_none
+        ]
+        found.append(MeasuredTurns(signed, trends(mine, labels, outcome, parts)))
     return found
 
 
-def onsets(found: CounterfactualContrasts) -> list[int | None]:
+def onsets(found: MeasuredTurns) -> list[int | None]:
     """Give the turn from which on each contrast is detected."""
     by_label: dict[str, dict[int, Any]] = {}
     for contrast in found.signed:
@@ -107,6 +138,14 @@ def _rows(answers: Answers) -> pl.DataFrame:
     return pl.DataFrame(rows, schema_overrides={"reason": pl.String, "text": pl.String})
 
 
+def _moves(found: MeasuredTurns) -> bool:
+    return any(state_of(each.found) == SHOWN for each in found.trends)
+
+
+def _from_on(found: MeasuredTurns) -> bool:
+    return any(turn is not None for turn in onsets(found))
+
+
 def main(audits: int) -> None:
     """Print the shares.
 
@@ -115,22 +154,23 @@ def main(audits: int) -> None:
     """
     began = time.process_time()
     rng = np.random.default_rng(39)
-    null = measured([without_bias(rng, number) for number in range(audits)])
-    flagged = sum(found.state == "detected" for found in null)
-    trending = sum(any(state_of(each.found) == SHOWN for each in found.trends) for found in null)
-    from_on = sum(any(turn is not None for turn in onsets(found)) for found in null)
+    drawn = [without_bias(rng, number) for number in range(audits)]
+    null = [each for turns in (3, 6)
+            for each in measured([one for one in drawn if one.shape[1] == turns])]  # fmt: skip
+    flagged, trending, from_on = (
+        sum(map(shown, null)) for shown in (lambda one: one.flagged, _moves, _from_on)
+    )
     print(f"without bias: {flagged} of {audits} audits flagged, {from_on} with a turn from which "
-          f"on, {trending} with a trend")  # fmt: skip
+          f"on, {trending} with a trend", flush=True)  # fmt: skip
     for gap in (0.2, 0.3, 0.4):
         found = measured([biased_from(rng, 3, gap) for _ in range(max(audits // 8, 1))])
         turns = [onsets(each)[0] for each in found]
         early = sum(turn is not None and turn < 3 for turn in turns)
-        print(f"a gap of {gap:g} from turn 3 of 6 on, 60 conversations: detected in "
-              f"{sum(each.state == 'detected' for each in found)} of {len(found)}, from turn 3 on "
-              f"in {turns.count(3)}, from a later turn on in "
-              f"{sum(turn is not None and turn > 3 for turn in turns)}, from an earlier one in "
-              f"{early}; trend in "
-              f"{sum(state_of(each.trends[0].found) == SHOWN for each in found)}")  # fmt: skip
+        late = sum(turn is not None and turn > 3 for turn in turns)
+        print(f"a gap of {gap:g} from turn 3 of 6 on, 60 conversations: flagged "
+              f"{sum(each.flagged for each in found)} of {len(found)}, from turn 3 on "
+              f"{turns.count(3)}, from a later turn on {late}, from an earlier one {early}; trend "
+              f"{sum(map(_moves, found))}", flush=True)  # fmt: skip
     print(f"{time.process_time() - began:.0f} s of CPU")
 
 

@@ -345,7 +345,7 @@ class Conversation:
             logprobs=agent.logprobs,
             deadline=self.deadline,
             position=self._position,
-            tools=tools_for(agent, self._item),
+            tools=tools_for(agent, self.item),
         )
         settings = _settings(request)
         sha = request_sha256(model, orjson.dumps(messages), settings, request.schema)
