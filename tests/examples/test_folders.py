@@ -14,6 +14,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.instruments.counterfactual.families import ours
+from evenhand.models import ModelRequest
 from tests.cli.conftest import Run, endpoint, evenhand
 from tests.loopback import replies
 from tests.loopback.http import Call, Line
@@ -121,7 +122,7 @@ def test_the_chatbot_example_is_asked_in_three_turns_and_shows_what_was_planted(
     [woman] = [label for label in ours()["gender"].labels if label.name == "woman"]
     names = re.compile("|".join(map(re.escape, woman.forms["name"])))
 
-    def says(asked: eh.ModelRequest) -> str:
+    def says(asked: ModelRequest) -> str:
         turn = sum(message.role == "user" for message in asked.messages)
         return "No." if turn == 3 and names.search(asked.messages[0].content) else "Yes."
 
