@@ -97,6 +97,7 @@ def test_a_chosen_decision_that_no_answer_names_is_not_counted(
     rows = pl.DataFrame({"item_id": ["1", "2", "3"], "text": ["Yes.", "no", "well"]}).with_columns(
         cluster=pl.lit("p"), family=pl.lit("f"), label=pl.lit("a"), role=pl.lit("none"),
         repeat=pl.lit(1), other=pl.lit(""), prompt=pl.lit(""), reason=pl.lit(None, pl.String),
+        place=pl.lit(""), turn=pl.lit(0),
     )  # fmt: skip
     source = {"sampling": {"decision": r"\b(yes|no)\b", "number": False}, "chosen": chosen}
     assert answers_of(rows, source)["chosen"].to_list() == rate
