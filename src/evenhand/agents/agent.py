@@ -328,6 +328,14 @@ class OnScale(_OneToken):
         probabilities = self.probabilities
         return None if probabilities is None else next_token.weighted(probabilities, self.scale)
 
+    def share_of(self, word: str) -> float:
+        """The probability of a word of the scale among all of them."""
+        if self.probabilities is None:
+            raise ModelRefused(next_token.NONE_CAME)
+        return next_token.weighted(
+            self.probabilities, {name: float(name == word) for name in self.scale}
+        )
+
     @property
     def mark(self) -> float:
         """The weighted mark, refused in words where there is none: it is never made up."""

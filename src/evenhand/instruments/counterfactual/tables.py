@@ -114,11 +114,11 @@ def effects(
         ]
     of = f"decision: {chosen}" if main == "decision" and chosen is not None else main
     others.sort(key=lambda cells: str(cells[0]))
-    like = "_by_part" if by_part else ""
+    like = ("effects_by_part", "other_effects_by_part") if by_part else ("", "")
     return (
-        _WORDS.table("effects", first, in_short=True, like=f"effects{like}", outcome=of,
+        _WORDS.table("effects", first, in_short=True, like=like[0], outcome=of,
                      matters=100 * MATTERS),
-        _WORDS.table("other_effects", others, like=f"other_effects{like}"),
+        _WORDS.table("other_effects", others, like=like[1]),
     )  # fmt: skip
 
 
