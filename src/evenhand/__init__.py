@@ -95,6 +95,7 @@ if TYPE_CHECKING:
     runs_import = waiting_for(_run_data.runs_import)
     runs_items = waiting_for(_run_data.runs_items)
     runs_list = waiting_for(_run_data.runs_list)
+    runs_board = waiting_for(_run_data.runs_board)
     runs_pack_make = waiting_for(_run_data.runs_pack_make)
     runs_pack_verify = waiting_for(_run_data.runs_pack_verify)
     runs_repeats = waiting_for(_run_data.runs_repeats)
@@ -194,6 +195,7 @@ __all__ = [
     "reproduce_stardtox",
     "run_conformance",
     "run_self_test",
+    "runs_board",
     "runs_export",
     "runs_import",
     "runs_items",

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     )
     from evenhand.api.run_data import (
         plan,
+        runs_board,
         runs_export,
         runs_import,
         runs_items,
@@ -136,6 +137,7 @@ __all__ = [
     "reproduce_stardtox",
     "run_conformance",
     "run_self_test",
+    "runs_board",
     "runs_export",
     "runs_import",
     "runs_items",
@@ -194,8 +196,8 @@ FUNCTIONS = {
         "reproduce_stardtox"
     ).split(),
     "api.run_data": (
-        "runs_import runs_pack_make runs_pack_verify plan runs_export runs_items runs_list "
-        "runs_repeats runs_show runs_status runs_verify"
+        "plan runs_board runs_export runs_import runs_items runs_list runs_pack_make "
+        "runs_pack_verify runs_repeats runs_show runs_status runs_verify"
     ).split(),
     "api.scorers": (
         "scorers_audit_support scorers_estimate scorers_list scorers_sample scorers_score "

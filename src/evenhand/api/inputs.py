@@ -204,7 +204,7 @@ def measuring(instrument: Instrument | str) -> Instrument:
     return instrument
 
 
-Asked = Item | str | Mapping[str, Any]
+Asked = Item | str | Mapping[str, object]
 """What is answered: a prompt, an `Item`, or the fields of a line of a file, such as `messages`."""
 
 
