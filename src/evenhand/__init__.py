@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     gate = waiting_for(_gating.gate)
     gate_baseline = waiting_for(_gating.gate_baseline)
     gateway_key = waiting_for(_gateway.gateway_key)
+    gateway_plan = waiting_for(_gateway.gateway_plan)
     gateway_serve = waiting_for(_gateway.gateway_serve)
     gateway_top = waiting_for(_gateway.gateway_top)
     harms = waiting_for(_judging.harms)
@@ -173,6 +174,7 @@ __all__ = [
     "gate",
     "gate_baseline",
     "gateway_key",
+    "gateway_plan",
     "gateway_serve",
     "gateway_top",
     "harms",

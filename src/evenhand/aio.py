@@ -91,7 +91,13 @@ if TYPE_CHECKING:
         train_to_gguf,
     )
     from evenhand.experiments.request import Watch
-    from evenhand.gateway.functions import doctor_litellm, gateway_key, gateway_serve, gateway_top
+    from evenhand.gateway.functions import (
+        doctor_litellm,
+        gateway_key,
+        gateway_plan,
+        gateway_serve,
+        gateway_top,
+    )
     from evenhand.validation.conformance.run import run_conformance
     from evenhand.validation.self_test.checks import run_self_test
 
@@ -116,6 +122,7 @@ __all__ = [
     "gate",
     "gate_baseline",
     "gateway_key",
+    "gateway_plan",
     "gateway_serve",
     "gateway_top",
     "harms",
@@ -213,7 +220,9 @@ FUNCTIONS = {
         "train_rloo train_sft train_show train_to_gguf"
     ).split(),
     "validation.conformance.run": "run_conformance".split(),
-    "gateway.functions": "doctor_litellm gateway_key gateway_serve gateway_top".split(),
+    "gateway.functions": (
+        "doctor_litellm gateway_key gateway_plan gateway_serve gateway_top".split()
+    ),
     "validation.self_test.checks": "run_self_test".split(),
 }
 _MODULE_OF = {name: module for module, names in FUNCTIONS.items() for name in names}

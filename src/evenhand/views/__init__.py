@@ -20,6 +20,7 @@ from evenhand.findings.fitted_threshold import FittedThreshold
 from evenhand.findings.forecast import DryRun, Forecast, FrontierForecast
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.gate import Gate
+from evenhand.findings.gateway_plan import GatewayPlan
 from evenhand.findings.labelled import LabelledRate
 from evenhand.findings.monitoring import Monitoring
 from evenhand.findings.pack_manifest import PackCheck
@@ -106,6 +107,7 @@ _ONE_FORM: dict[type, Callable[..., list[Block]]] = {
     ScreenFile: screen_page.card,
     ScreenedRun: screen_page.applied,
     ScreenPlan: screen_page.planned,
+    GatewayPlan: plan_page.gateway,
 }
 
 
