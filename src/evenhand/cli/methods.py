@@ -81,8 +81,8 @@ def new(
     """Create a plugin, or a scenario of actions.
 
     A plugin is an instrument, a method or a scorer. The command writes a small working one with a
-    test, for you to change. After you install it, every command accepts its name. A scenario is one file: what an agent is asked, about
-    whom, and which of its actions count.
+    test, for you to change. After you install it, every command accepts its name. A scenario is one
+    file: what an agent is asked, about whom, and which of its actions count.
 
     Example: evenhand dev new instrument job_titles
     """
