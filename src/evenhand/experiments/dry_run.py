@@ -11,13 +11,8 @@ from typing import Any
 import orjson
 
 from evenhand.agents import Agent
-<<<<<<< HEAD
-from evenhand.agents.conversation import in_conversation, instructed
-from evenhand.core import Item, Message
-=======
 from evenhand.agents.conversation import in_conversation, instructed, tools_for
-from evenhand.core import Item
->>>>>>> main
+from evenhand.core import Item, Message
 from evenhand.experiments.request import Request
 from evenhand.findings.forecast import CHARACTERS_A_TOKEN, DryRun, PlannedRun
 from evenhand.methods import Method
