@@ -26,7 +26,7 @@ from evenhand.core.errors import (
     Unsuited,
     UserError,
 )
-from evenhand.core.items import Tool
+from evenhand.core.items import CalledFunction, Tool, ToolCall, spoken
 from evenhand.models import thinking
 from evenhand.models.base import ModelReply, ModelRequest, Sample, request_sha256
 from evenhand.statistics.metrics.refusal import refuses
@@ -234,7 +234,7 @@ class Conversation:
         self._record = record
         self._seed = seed
         self._position = position
-        self._item = item
+        self.item = item  # of a dialogue: the turn that is asked
         self._item_id = item.id if item is not None else ""
         self._declared = declared
         self._asked: dict[str, int] = {}
@@ -246,7 +246,7 @@ class Conversation:
     async def __call__(self, agent: Agent[_R], /, **variables: Any) -> _R:
         self._refuse_undeclared(agent)
         require_tools((agent,), self._cast)
-        worded = in_conversation(agent, _worded(agent, variables), self._item)
+        worded = in_conversation(agent, _worded(agent, variables), self.item)
         messages = instructed(worded, self._cast.system_for(agent))
         reply, limit = await self._turn(agent, messages), None
         if thinking.used_it_up(reply):
@@ -345,7 +345,7 @@ class Conversation:
             logprobs=agent.logprobs,
             deadline=self.deadline,
             position=self._position,
-            tools=tools_for(agent, self._item),
+            tools=tools_for(agent, self.item),
         )
         settings = _settings(request)
         sha = request_sha256(model, orjson.dumps(messages), settings, request.schema)
@@ -484,17 +484,28 @@ def _encodable(reply: ModelReply) -> ModelReply:
         for sample in reply.samples:
             sample.text.encode()
             sample.thinking.encode()
+            spoken("", sample.tool_calls).encode()
     except UnicodeEncodeError:
         samples = tuple(
             replace(
                 sample,
-                text=sample.text.encode("utf-8", "replace").decode(),
-                thinking=sample.thinking.encode("utf-8", "replace").decode(),
+                text=_encoded(sample.text),
+                thinking=_encoded(sample.thinking),
+                tool_calls=tuple(map(_encodable_call, sample.tool_calls)),
             )
             for sample in reply.samples
         )
         return replace(reply, samples=samples)
     return reply
+
+
+def _encodable_call(call: ToolCall) -> ToolCall:
+    name, arguments = _encoded(call.function.name), _encoded(call.function.arguments)
+    return ToolCall(_encoded(call.id), CalledFunction(name, arguments))
+
+
+def _encoded(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
 
 
 async def side_by_side(*asks: Awaitable[Any]) -> Any:
