@@ -14,8 +14,10 @@ from evenhand.findings.audit import audit_of
 from evenhand.findings.certificate import Certificate, CertifiedCheck, CertifiedJudge
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.gate import Gate
+from evenhand.findings.plan import plan
+from evenhand.findings.reliability import reliability
 from evenhand.findings.report import Report, report
-from evenhand.instruments import instrument_of
+from evenhand.instruments import instrument_named, instrument_of
 from evenhand.runs.store import RunReader
 from evenhand.views.files import printed
 
@@ -56,11 +58,17 @@ def _comparison() -> Comparison:
     return compare(instrument_of(before), before, after)
 
 
+def _repeats() -> list[RunReader]:
+    return [RunReader(KEPT / f"bbq/self_consistency-{number}") for number in (1, 2, 3)]
+
+
 FINDINGS: dict[str, Callable[[], Any]] = {
     "report-1": lambda: _report("bbq/unfinished"),
     "comparison-1": _comparison,
     "gate-1": lambda: Gate.broken("no baseline", "evenhand.gate.toml"),
     "audit-1": lambda: audit_of(_report("judge/few_bases")),
+    "plan-1": lambda: plan(instrument_named("bbq")),
+    "stability-1": lambda: reliability(instrument_named("bbq"), _repeats()),
 }
 
 
