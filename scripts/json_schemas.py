@@ -155,8 +155,10 @@ def _plan() -> _Object:
     flat = ("measure", "detect", "power", "family", "rows", "items", "clusters", "too_small",
             "what_samples_can_show")  # fmt: skip
     computed = dict.fromkeys(("calls", "tokens", "money"), schema_of(float | None))
-    return _object({"benchmark": schema_of(str), "runs": schema_of(int), **computed,
-                    "assumed": {"type": "object"}, **{name: own[name] for name in flat}})  # fmt: skip
+    return _object({
+        "benchmark": schema_of(str), "runs": schema_of(int), "assumed": {"type": "object"},
+        **computed, **{name: own[name] for name in flat},
+    })  # fmt: skip
 
 
 def _stability() -> _Object:
