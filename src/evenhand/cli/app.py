@@ -105,10 +105,11 @@ COMMANDS = {
     ),
     "train rldf": ("rldf:rldf", "Run RLDF from topics to measured weights."),
     "runs": ("runs:runs", "List, inspect, verify, view, pack and export runs."),
+    "runs board": ("pack:board", "Make a static site from verified evidence bundles."),
     "runs export": ("pack:export", "Write a run as a file that other tools open."),
     "runs import": ("measure:runs_import", "Score the log of another tool, without a call."),
     "runs pack": ("pack:pack", "Create or verify a signed evidence bundle."),
-    "runs view": ("serving:view", "Browse the items of a run."),
+    "runs view": ("serving:view", "Browse a run, or all runs of a folder."),
     "report": ("findings:report", "Print or write the report of runs: terminal, HTML, PDF."),
     "dev": ("dev:dev", "Extend evenhand, check it, and reproduce the papers."),
     "dev new": (

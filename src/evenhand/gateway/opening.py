@@ -1,6 +1,7 @@
 """Open the parts of a gateway from its settings, in each of its processes, and check them first."""
 
 import asyncio
+import hashlib
 import importlib
 import logging
 import os
@@ -103,8 +104,22 @@ class GatewayRequest:
         return self.upstream if asks_it else None
 
     def read(self) -> Policy:
-        """The policy, read and checked."""
-        return read_policy(Path(self.policy) if self.policy else None)
+        """The policy, read and checked, with the checksums of its screens."""
+        policy = read_policy(Path(self.policy) if self.policy else None)
+        settings = self.settings()
+        names = sorted({check.screen for check in policy.checks()})
+        screens = {name: _checksum(name, settings) for name in names}
+        return policy.model_copy(update={"screens": screens})
+
+
+def _checksum(screen: str, settings: Config) -> str:
+    """That of a screen file, or a scorer's name, which holds that of its weights."""
+    if not screen.endswith(".json"):
+        return scorer_by_name(settings, screen).name
+    try:
+        return hashlib.sha256(Path(screen).read_bytes()).hexdigest()
+    except OSError as error:
+        raise UserError(f"the screen {screen} cannot be read: {error}") from None
 
 
 def method_of(check: CheckPolicy) -> Method:

@@ -38,6 +38,8 @@ class OfflineScorer(Scorer):
     [True, False]
     """
 
+    fixed = True  # the weights that its name holds decide alone
+
     def __init__(self, path: Path = WEIGHTS) -> None:
         self._model = PackedModel(path)
         self._together = Together(self.score_now)
@@ -59,7 +61,7 @@ class OfflineScorer(Scorer):
 
     def score_now(self, texts: Sequence[str]) -> list[Scores | Unscored]:
         """Each attribute from 0 to 1, on the scale of the recorded Perspective scores."""
-        windows = [self._windows(text) for text in texts]
+        windows = [self.windows(text) for text in texts]
         flat = [window for of_text in windows for window in of_text]
         logits = iter(self._logits(flat))
         outcomes: list[Scores | Unscored] = []
@@ -78,7 +80,13 @@ class OfflineScorer(Scorer):
         high = sorted((name for name in scores if scores[name] >= 0.5), key=scores.__getitem__)
         return Scores(scores, tuple(f"{name} {scores[name]:.2f}" for name in reversed(high)))
 
-    def _windows(self, text: str) -> list[list[int]]:
+    @property
+    def vocabulary(self) -> dict[str, int]:
+        """The pieces that it knows, and their numbers."""
+        return self._model.vocabulary
+
+    def windows(self, text: str) -> list[list[int]]:
+        """The pieces of a text with their marks, a long one in even parts; none without words."""
         pieces, room = self._model.pieces.pieces(text), self._model.longest - 2
         first, last, unknown = (self._model.vocabulary[mark] for mark in _MARKS)
         if all(piece == unknown for piece in pieces):

@@ -154,6 +154,8 @@ class RegardScorer(Scorer):
     True
     """
 
+    fixed = True  # the weights that its name holds decide alone
+
     def __init__(self, path: Path = WEIGHTS) -> None:
         self._path = path
         self._together = Together(self.score_now)
