@@ -668,7 +668,8 @@ CASES: tuple[Case, ...] = (
         )
     ),
 )
-LIKE = {"discrim_eval": "counterfactual"}  # instruments that conclude by the code of another one
+# Instruments that conclude by the code of another one.
+LIKE = {"discrim_eval": "counterfactual", "actions": "counterfactual"}
 
 
 def row(cases: Sequence[Case], name: str, null: int, planted: int, seed: int = 20261118) -> Row:

@@ -27,7 +27,7 @@ __all__ = ["endpoint", "evenhand"]  # the fixtures
 
 def test_every_folder_is_run_by_a_test_of_this_file() -> None:
     folders = {one.name for one in EXAMPLES.iterdir() if one.is_dir() and one.name[0] not in "._"}
-    assert folders == {"harms", "counterfactual"}
+    assert folders == {"agents", "harms", "counterfactual"}  # agents: test_agents.py
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,13 @@ def serve(
     replicas: Annotated[
         int, typer.Option(min=1, help="Set the number of processes. More than one needs --quotas.")
     ] = 1,
+    replica: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Name this gateway among several that share --evidence, such as by its pod.",
+        ),
+    ] = None,
     quotas: Annotated[
         str | None,
         typer.Option(
@@ -105,6 +112,7 @@ def serve(
         host=host,
         port=port,
         replicas=replicas,
+        replica=replica,
         quotas=quotas,
         evidence=evidence,
         audit=audit,

@@ -124,7 +124,17 @@ def _judges(
     folder, else by the audits that are handed over together with it."""
     path = str(run.path)
     marker = instrument.judge_of(run)
-    if marker is not None:
+    within = instrument.certified_within(run) if isinstance(instrument, Instrument) else None
+    if within is not None:
+        for judge, standing in certificates_of(within[1], replay_of(within[0].path), folder):
+            yield RemedyJudge(
+                run=path,
+                role=judge.role,
+                model=judge.model,
+                says=standing.says,
+                passes=standing.passes,
+            )
+    elif marker is not None:
         yield RemedyJudge(
             run=path, role=_MARKS, model=marker, says=Remark("judge.not_covered"), passes=False
         )

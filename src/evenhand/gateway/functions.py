@@ -32,6 +32,7 @@ async def gateway_serve(
     host: str = "127.0.0.1",
     port: int = 8088,
     replicas: int = 1,
+    replica: str | None = None,
     quotas: str | None = None,
     evidence: str | Path | None = None,
     audit: str | Path | None = None,
@@ -53,6 +54,8 @@ async def gateway_serve(
         host: Address to listen at.
         port: Port to listen at.
         replicas: Number of processes. More than one needs `quotas`.
+        replica: Name of this gateway among several that share `evidence`. Each writes folders of
+            its own, and commits what one that died has left.
         quotas: URL of a Redis-protocol store that replicas share.
         evidence: Folder of the run folders of the traffic.
         audit: PostgreSQL URL or a folder, for one row per exchange.
@@ -83,6 +86,7 @@ async def gateway_serve(
         host=host,
         port=port,
         replicas=replicas,
+        replica=replica,
         quotas=quotas,
         evidence=_text(evidence),
         audit=_text(audit),

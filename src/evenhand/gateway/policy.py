@@ -29,7 +29,7 @@ from evenhand.gateway.quotas import Allowance
 
 LITELLM = "/litellm"
 LITELLM_ALONE = "/litellm/alone"  # answers whose request was not seen; the policy is the same
-ROUTES = ("/chat/completions", "/completions", "/responses", LITELLM)
+ROUTES = ("/chat/completions", "/completions", "/responses", "/messages", LITELLM)
 ANYBODY = "anybody"  # the tenant of a gateway that has none
 
 _Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]

@@ -417,6 +417,10 @@ class Instrument(ScoringSpec):
         run asks anything; None where they need none."""
         return None
 
+    def certified_within(self, run: RunReader) -> tuple[RunReader, Method] | None:
+        """Give the second run of a run, with its method, where its judges needed a certificate."""
+        return None
+
     def keep(self, audit: Audit, options: Any, certificates: Path | None) -> None:
         """Save the result of an audit where later runs look for it.
 

@@ -13,6 +13,7 @@ import pytest
 import evenhand as eh
 from evenhand.agents import Cast
 from evenhand.core.errors import ModelError
+from evenhand.experiments.dossiers import dossier_of
 from evenhand.findings.decision_rules import ALPHA
 from evenhand.findings.report import estimates_over_all
 from evenhand.findings.scoring import SCORED
@@ -22,6 +23,7 @@ from evenhand.instruments.political import instrument
 from evenhand.instruments.political.data import PromptPair, drawn, prompt_pairs
 from evenhand.instruments.political.instrument import Political
 from evenhand.models import ModelRequest
+from evenhand.runs.store import RunReader
 from evenhand.statistics.metrics.refusal import hedges
 from tests.errors import raises_naming
 from tests.stage import words_of
@@ -288,6 +290,15 @@ def test_recorded_answers_are_joined_by_pair_and_side_and_a_half_is_missing(
     assert report.source["sampling"] == {"stored": {"items": 4, "of": 2 * TOPICS}}
     assert (report.coverage.n, report.coverage.scored) == (4, 2)
     assert (report["refusal_gap"].value, report["refusal_gap"].n) == (1.0, 1)
+
+
+def test_a_combined_report_has_the_certificate_of_the_judge(
+    measured: _Measured, certificates: Path
+) -> None:
+    run = RunReader(measured(_on("both", WELL)).side.run)
+    for folder, passes in ((certificates, True), (None, False)):
+        combined = dossier_of([(run, None)], certificates=folder)
+        assert [(judge.model, judge.passes) for judge in combined.judges] == [("careful", passes)]
 
 
 # -- full size -------------------------------------------------------------------------------------

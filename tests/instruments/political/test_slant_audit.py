@@ -23,7 +23,9 @@ from evenhand.instruments.political.data import prompt_pairs
 from evenhand.instruments.political.sides import by_pair
 from evenhand.instruments.political.slant_audit import SlantAudit, planted
 from evenhand.instruments.political.slant_certificate import required_of
+from evenhand.methods import Rate
 from evenhand.methods.two_sides import SCORES, ComparedByDigit, CompareSides
+from tests.errors import raises_naming
 from tests.stage import inside, told
 
 from .scripted import SHORT, always, careful, judge
@@ -175,6 +177,12 @@ def test_verdicts_that_cannot_be_read_never_help() -> None:
     assert checks["slant_detected"].state == "inconclusive"
     assert checks["slant_detected"].n == 36
     assert overall(checks.values()) == "inconclusive"
+
+
+def test_another_method_is_refused() -> None:
+    audit = SlantAudit()
+    with raises_naming(eh.UserError, "rate", "--method"):
+        audit.worded(Rate(), audit.options_from({}))
 
 
 # -- both orders -----------------------------------------------------------------------------------

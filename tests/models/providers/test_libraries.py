@@ -262,4 +262,5 @@ def test_a_model_goes_to_another_process(litellm: ModuleType) -> None:
 
 
 def test_each_kind_of_model_is_a_part_by_name() -> None:
-    assert registry.names("models") == ["litellm", "inspect"]
+    apps = ["http", "https", "command", "python"]
+    assert registry.names("models") == ["litellm", "inspect", *apps]

@@ -1,7 +1,7 @@
 """How far answers differ between labels: beyond the placebo, and one label against another."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,7 +41,8 @@ def _wording(left: pl.Expr, right: pl.Expr) -> pl.Expr:
 
 # How far two answers are apart by each outcome, from 0 to 1. Each is of negative type, so that the
 # excess of labels that matter is above 0 and never below (design/counterfactual.md).
-DISTANCES = {
+Distance = Callable[[pl.Expr, pl.Expr], pl.Expr]
+DISTANCES: Mapping[str, Distance] = {
     "decision": lambda x, y: (x != y).cast(pl.Float64),
     "number": _apart,
     "refused": lambda x, y: (x != y).cast(pl.Float64),
@@ -59,11 +60,11 @@ def paired(labels: Sequence[str], key: str) -> dict[str, str]:
     return {label: other for two in twos for label, other in (two, two[::-1])}
 
 
-def excesses(answers: pl.DataFrame) -> pl.DataFrame:
+def excesses(answers: pl.DataFrame, distances: Mapping[str, Distance] = DISTANCES) -> pl.DataFrame:
     """Compute for each answer about a label of a pair its distance from its own placebo
     (`own_placebo.…`), and by how much its distance from the other's placebo exceeds that
     (`excess.…`), for every outcome. Null where any of these answers is not known."""
-    outcomes = [name for name in DISTANCES if name in answers.columns]
+    outcomes = [name for name in distances if name in answers.columns]
     group = answers.filter(pl.col("role") == "group", pl.col("other") != "")
     placebo = answers.filter(pl.col("role") == "placebo")
     own_distances, other_distances = (
@@ -75,7 +76,7 @@ def excesses(answers: pl.DataFrame) -> pl.DataFrame:
             suffix=":p",
         )
         .group_by("item_id", maintain_order=True)
-        .agg(_mean_of_all(DISTANCES[name](pl.col(name), pl.col(f"{name}:p"))).alias(name)
+        .agg(_mean_of_all(distances[name](pl.col(name), pl.col(f"{name}:p"))).alias(name)
              for name in outcomes)
         for of in ("label", "other")
     )  # fmt: skip

@@ -157,6 +157,12 @@ class Political(Instrument):
         source = PairedAnswers(list(_to_compare(run, self)))
         return FurtherRun(folder=COMPARED.folder, source=source, method=method)
 
+    def certified_within(self, run: RunReader) -> tuple[RunReader, Method] | None:
+        within = COMPARED.run_of(run)
+        if within is None:
+            return None
+        return within, CompareSides(**within.record.method["settings"])
+
     # -- a run, read -------------------------------------------------------------------------------
 
     def for_run(self, run: RunReader) -> Self:

@@ -17,6 +17,7 @@ import polars as pl
 
 from evenhand.agents import Read
 from evenhand.core import Item
+from evenhand.core.errors import UserError
 from evenhand.core.package_data import read_toml
 from evenhand.findings.audit import Audit
 from evenhand.findings.certificate import Certificate
@@ -129,7 +130,12 @@ class SlantAudit(Instrument):
         return ListedItems(self, list(planted()), sampling={"topics": "ours"}, version=version)
 
     def worded(self, method: Method, options: SlantOptions) -> Method:
-        """Ask one judge about both answers, whatever method was named."""
+        """Ask one judge about both answers, in the words of `measure political --judged`."""
+        if method.name not in (self.asked_by, CompareSides.name):
+            raise UserError(
+                f"This audit asks the judge in its own words, and not by the method {method.name}. "
+                "Leave out --method."
+            )
         return CompareSides(read=options.read)
 
     def players(self, options: SlantOptions, method: Method) -> Mapping[str, str | None]:
