@@ -20,6 +20,7 @@ import numpy as np
 import polars as pl
 
 import evenhand as eh
+from evenhand.agents import Cast
 from evenhand.findings.change_test import ChangeTest
 from evenhand.findings.comparison import change_between, compare
 from evenhand.findings.decision_rules import adjusted
@@ -30,7 +31,7 @@ from evenhand.instruments.bbq.sample import BbqSampling, BbqSource, sample, spre
 from evenhand.methods import named
 from evenhand.methods.evaluators import SUPPORT_BOUND
 from evenhand.runs.store import RunReader
-from evenhand.scorers.support import SupportClaim, SupportJudge
+from evenhand.scorers.support import SupportClaim, SupportJudge, SupportModel
 
 SAMPLE = BbqSampling(preset="templates", seed=3)
 BOUNDS = (0.013, SUPPORT_BOUND)
@@ -46,14 +47,20 @@ ARMS = {  # by part: the folder, the items, the method and its settings
     "level": ("level/default", "level", "default", {}),
 }
 REPAIRED = ("repaired", "changed-repaired")  # the method itself, which reuses the replies
+_DISAMBIGUATED = pl.col("condition") == "disambig"
 HARM = "unsupported_attribution"
 _TEMPLATE = pl.format("{}/{}", "category", "question_index")
 
 
 def drawn() -> pl.DataFrame:
-    """Draw the sample, in its seeded order, with the best mark of each question's options."""
+    """Draw the sample, in its seeded order."""
     data = Path(os.environ.get("EVENHAND_DATA", "data"))
     records = spread(sample(BbqData(local=data, cache=data).records(), SAMPLE), SAMPLE.seed)
+    return records.with_columns(template=_TEMPLATE)
+
+
+def marked(records: pl.DataFrame) -> pl.DataFrame:
+    """Add the best mark of each question's options."""
     judge, marks = SupportJudge(), []
     for row in records.iter_rows(named=True):
         options = [text for at, text in enumerate(row["options"]) if at != row["unknown"]]
@@ -63,71 +70,71 @@ def drawn() -> pl.DataFrame:
             for option in options
         ]  # fmt: skip
         marks.append(max(judge.of(claims)))
-    return records.with_columns(template=_TEMPLATE, best=pl.Series(marks))
+    return records.with_columns(best=pl.Series(marks))
 
 
-def selected(records: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Select the questions of each part of the design, by its name."""
-    disambiguated = pl.col("condition") == "disambig"
+def changed(records: pl.DataFrame) -> pl.DataFrame:
+    """Select the disambiguated questions whose answers a bound may change."""
+    return marked(records.filter(_DISAMBIGUATED)).filter(pl.col("best") <= max(BOUNDS))
+
+
+def of_templates(records: pl.DataFrame, *, disambiguated: bool) -> pl.DataFrame:
+    """Select one question of each of the first templates, of negative and non-negative in turns."""
     first = records.unique("template", keep="first", maintain_order=True).head(TEMPLATES)
     turns = {name: ("neg", "nonneg")[at % 2] for at, name in enumerate(first["template"])}
-    blocks = first.with_columns(block=pl.col("row") // 4)["block"]
-    of_templates = records.filter(
-        (pl.col("row") // 4).is_in(blocks.implode()),
+    return records.filter(
+        (pl.col("row") // 4).is_in((first["row"] // 4).implode()),
         pl.col("polarity") == pl.col("template").replace_strict(turns, default=None),
+        _DISAMBIGUATED if disambiguated else ~_DISAMBIGUATED,
     )
-    return {
-        "changed": records.filter(disambiguated, pl.col("best") <= max(BOUNDS)),
-        "ambiguous": of_templates.filter(~disambiguated),
-        "level": of_templates.filter(disambiguated),
-    }
 
 
 def ask(folder: Path, parts: list[str]) -> None:
-    """Ask the model for parts of the design, and repair the answers at both bounds."""
+    """Ask the model for parts of the design."""
     records = drawn()
-    items = selected(records)
     facts = folder / "sample.json"
     if not facts.exists():
         facts.parent.mkdir(parents=True, exist_ok=True)
-        facts.write_text(json.dumps(_facts(records, items), indent=1) + "\n")
+        facts.write_text(json.dumps(_facts(marked(records)), indent=1) + "\n")
     for part in parts:
         place, which, method, settings = ARMS[part]
-        source = BbqSource(items[which].drop("template", "best"), SAMPLE)
+        if which == "changed":
+            rows = changed(records).drop("best")
+        else:
+            rows = of_templates(records, disambiguated=which == "level")
+        source = BbqSource(rows.drop("template"), SAMPLE)
         model = eh.Endpoint(os.environ["EVENHAND_BASE_URL"], model="qwen2.5-coder-1.5b",
                             attempt_timeout=600)  # fmt: skip
-        shared = {"seed": SEED, "limits": eh.Limits(max_tokens=TOKENS), "concurrency": 4}
+        shared = {"seed": SEED, "limits": eh.Limits(max_tokens=TOKENS), "concurrency": 4,
+                  "model": Cast(model, {"support": SupportModel()})}  # fmt: skip
         out = folder / place
         if part in REPAIRED:
             for bound in BOUNDS:
                 remedy = named("detect_first")(choice_brain="rule", support_above=bound)
                 repaired = out.with_name(f"detect_first-{bound}")
-                eh.mitigate(source, model=model, method=remedy, out=repaired, reuse=[out],
-                            **shared)  # fmt: skip
+                eh.mitigate(source, method=remedy, out=repaired, reuse=[out], **shared)
         else:
-            eh.mitigate(source, model=model, method=named(method)(**settings), out=out, **shared)
-        print(part, len(items[which]))
+            eh.mitigate(source, method=named(method)(**settings), out=out, **shared)
+        print(part, len(rows))
 
 
-def _facts(records: pl.DataFrame, items: dict[str, pl.DataFrame]) -> dict[str, object]:
+def _facts(records: pl.DataFrame) -> dict[str, object]:
     """Give what the table needs of questions that nobody was asked."""
-    disambiguated = records.filter(pl.col("condition") == "disambig")
-    counts = disambiguated.group_by("template").agg(
-        items=pl.len(), unmasked=(~pl.col("masked")).sum()
+    counts = (
+        records.filter(_DISAMBIGUATED)
+        .group_by("template")
+        .agg(items=pl.len(), unmasked=(~pl.col("masked")).sum())
     )
     return {
         "items": len(records),
-        "asked": {name: len(rows) for name, rows in items.items()},
         "at_or_below": {
-            condition: {
-                str(bound): int((rows["best"] <= bound).sum()) for bound in BOUNDS
-            }
+            condition: {str(bound): int((rows["best"] <= bound).sum()) for bound in BOUNDS}
             for (condition,), rows in records.group_by("condition", maintain_order=True)
         },
         "disambiguated_by_template": {
             name: [each, unmasked] for name, each, unmasked in counts.sort("template").iter_rows()
         },
-    }  # fmt: skip
+    }
 
 
 def change_of_all(folder: Path, bound: float, name: str) -> tuple[ChangeTest, int, int]:
@@ -141,15 +148,16 @@ def change_of_all(folder: Path, bound: float, name: str) -> tuple[ChangeTest, in
     Returns:
         The test, the number of answers that the method lost, and of the questions.
     """
-    before, after = (
-        RunReader(folder / "disambiguated" / arm) for arm in ("default", f"detect_first-{bound}")
-    )
+    facts = json.loads((folder / "sample.json").read_text())
+    runs = [folder / "disambiguated" / arm for arm in ("default", f"detect_first-{bound}")]
+    replaced = facts["at_or_below"]["disambig"][str(bound)]
+    answers = [_outcomes(RunReader(run)) if replaced else [] for run in runs]
     masked = name == "accuracy_disambiguated"
-    of_templates = json.loads((folder / "sample.json").read_text())["disambiguated_by_template"]
-    rows = {template: counts[int(masked)] for template, counts in of_templates.items()}
-    place = {template: at for at, template in enumerate(template for template in rows)}
+    by_template = facts["disambiguated_by_template"]
+    rows = {template: counts[int(masked)] for template, counts in by_template.items()}
+    place = {template: at for at, template in enumerate(rows)}
     sums = np.zeros((3, len(rows)))  # before at its smallest and at its largest, and after
-    for old, new in zip(_outcomes(before), _outcomes(after), strict=True):
+    for old, new in zip(*answers, strict=True):
         if masked and old["masked"]:
             continue
         value = "right" if masked else "abstained"
@@ -201,10 +209,11 @@ def table(folder: Path) -> None:
                   f"{harm.after:.3f}, {harm.difference:+.3f} ({ends[0]:+.3f} to {ends[1]:+.3f}), "
                   f"p {harm.p_adjusted:.4f}, {harm.n} items")  # fmt: skip
         for name in ("accuracy_disambiguated", "over_abstention"):
-            test, lost, count = change_of_all(folder, bound, name)
-            low, high = test.limits(0.025)
-            print(f"{bound} {name}: {lost} of {count} answers, between {low:+.4f} and {high:+.4f}, "
-                  f"one-sided 97.5%; two-sided p {test.p:.3f}")  # fmt: skip
+            if bound == BOUNDS[0] or (folder / "disambiguated").exists():
+                test, lost, count = change_of_all(folder, bound, name)
+                low, high = test.limits(0.025)
+                print(f"{bound} {name}: {lost} of {count} answers, between {low:+.4f} and "
+                      f"{high:+.4f}, one-sided 97.5%; two-sided p {test.p:.3f}")  # fmt: skip
         for line in compare(bbq, runs["default"], remedy).guardrails:
             print(f"{bound} {line.name}: {line.state}")
 

@@ -96,7 +96,7 @@ def scores_by(layers: type[NumpyLayers] | type[OnnxLayers], texts: list[str]) ->
     scorer = OfflineScorer()
     weights = scorer._model.weights
     scorer._model.network = Network(weights, layers(weights))
-    logits = [scorer._logits(scorer._windows(text)).max(0) for text in texts]
+    logits = [scorer._logits(scorer.windows(text)).max(0) for text in texts]
     return np.array(
         [
             [np.interp(one, *knots) for one, knots in zip(row, scorer._knots, strict=True)]

@@ -17,6 +17,7 @@ from evenhand.core.new_files import write_new
 from evenhand.experiments import config as configuration
 from evenhand.experiments import demo as demonstration
 from evenhand.experiments.demo import PlayedPart
+from evenhand.experiments.dossiers import combined_report
 from evenhand.experiments.installation import (
     DoctorCheck,
     EndpointCheck,
@@ -254,11 +255,11 @@ async def runs_view(
     port: int = 0,
     ready: Callable[[str], None],
 ) -> NoReturn:
-    """Show the items of a run in a browser on this machine, until this call is cancelled.
+    """Show a run, or a folder of runs, in a browser on this machine, until this call is cancelled.
 
     Args:
-        run: A run folder, as path or URL.
-        against: An earlier run of the same items.
+        run: A run folder or a folder of runs, as path or URL.
+        against: An earlier run of the same items as a single run.
         port: Port at 127.0.0.1. 0 chooses a free one.
         ready: Receives the address. Whoever has it can read the run.
 
@@ -267,7 +268,7 @@ async def runs_view(
     """
     from evenhand.views.viewer import opened  # noqa: PLC0415 - it needs the extra
 
-    with await asyncio.to_thread(opened, run, against, port) as serving:
+    with await asyncio.to_thread(opened, run, against, port, combine=combined_report) as serving:
         ready(serving.link)
         await _until_cancelled()
 

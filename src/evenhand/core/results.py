@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from evenhand.core.items import Answer, Item, Message, ToolCall, calls_of, message_of
+from evenhand.core.items import Answer, Item, Message, ToolCall, calls_of, message_of, spoken
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,14 @@ class Turn:
     batch: str = ""  # the provider's id of the batch that answered; empty: asked directly
     error: str | None = None
     error_message: str | None = None
+
+    @property
+    def replies(self) -> tuple[str, ...]:
+        """The texts, each with the calls of tools that came with it."""
+        if self.tool_calls is None:
+            return self.texts
+        calls = map(calls_of, orjson.loads(self.tool_calls))
+        return tuple(map(spoken, self.texts, calls))
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,11 @@ def is_measured(location: str) -> bool:
     return len(runs) == 1 and bool(runs[0].record.source.get("benchmark"))
 
 
+def combined_report(folders: Sequence[str]) -> CombinedReport:
+    """Read run folders, by path or URL, and collect their findings in one report."""
+    return dossier_of([(RunReader(folder), None) for folder in folders])
+
+
 def dossier_of(
     runs: Sequence[tuple[RunReader, ScoringSpec | None]],
     *,

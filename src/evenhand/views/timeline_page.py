@@ -87,7 +87,7 @@ def _words(turn: Turn) -> str:
     """The reply; a typed one as `name: value` lines."""
     if turn.error is not None:
         return f"FAILED ({turn.error}): {turn.error_message}"
-    text = turn.texts[0]
+    text = turn.replies[0]
     try:
         fields = orjson.loads(text)
     except orjson.JSONDecodeError:

@@ -99,7 +99,7 @@ def test_recorded_answers_with_a_hole_are_refused(lines: list[str], tmp_path: Pa
     file = tmp_path / "answers.jsonl"
     file.write_text("\n".join(lines))
     with pytest.raises(UserError):
-        Actions().source(None, ActionOptions(answers=file))  # type: ignore[arg-type, call-arg]
+        Actions().source(None, ActionOptions(answers=file))  # type: ignore[arg-type]
 
 
 async def test_a_scripted_agent_is_asked_every_version_and_its_bias_is_detected(

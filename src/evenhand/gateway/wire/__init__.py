@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 import orjson
 
+from evenhand.core import Message
+
 
 @dataclass(eq=False)  # not frozen: raising writes the traceback into it
 class Refused(Exception):
@@ -41,6 +43,7 @@ class ClientRequest:
     sent: Mapping[str, Any]  # the body that goes upstream
     prompt: str  # what a judge is shown as the question: the last thing that the user said
     context: str = ""  # and what was said before it, system message first
+    messages: tuple[Message, ...] = ()  # all of it turn by turn, for records
     schema: Mapping[str, Any] | None = None  # the JSON schema that every text must satisfy
 
 

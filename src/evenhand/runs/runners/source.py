@@ -279,11 +279,19 @@ def _parsed(line: bytes | str, where: str) -> Any:
         raise UserError(f"{where}: {problem}") from None
 
 
+_NO_CONVERSATIONS = (
+    "messages: conversations are not read here. They are by `evenhand answer --messages`, "
+    "`mitigate`, `counterfactual` and `measure rtp --prompts-file`"
+)
+
+
 def _validated(kind: type[_M], value: Any, where: str, form: str = "") -> _M:
     try:
         return kind.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
+        if isinstance(value, dict) and "messages" in value.keys() - kind.model_fields.keys():
+            raise UserError(f"{where}: {_NO_CONVERSATIONS}") from None
         field = ".".join(map(str, first["loc"])) or "the line"
         raise UserError(f"{where}: {field}: {first['msg']}{form and f'; {form}'}") from None
 
@@ -340,7 +348,23 @@ def read_item(line: bytes, position: int, where: str) -> Item:
         raise UserError(
             f"{where} starts with a byte order mark. Save the file as UTF-8 without one."
         )
-    value = _parsed(line, where)
+    return item_of(_parsed(line, where), position, where)
+
+
+def item_of(value: Any, position: int, where: str) -> Item:
+    """Make the item that the fields of a line describe.
+
+    Args:
+        value: The fields: a prompt, a conversation, or a sample of Inspect.
+        position: Position of the item, its id if the line has none.
+        where: File and line number for error messages.
+
+    Returns:
+        The item.
+
+    Raises:
+        UserError: The fields do not describe a valid item.
+    """
     row = _validated(_kind_of(value), value, where)
     if len(row.choices or ()) == 1:
         raise UserError(f"{where}: there is only one choice. Give two or more, or none.")
