@@ -54,6 +54,20 @@ def test_the_section_holds_the_changes_of_the_live_answers_at_the_stricter_bound
             assert [(flip.fixed, flip.broken) for flip in flips] == [(140, 0), (0, 0)]
 
 
+def test_the_section_holds_the_change_of_the_live_answers_to_the_new_sample() -> None:
+    default, repaired = (
+        RunReader(SAMPLE / "ambiguous" / arm) for arm in ("default", "detect_first-0.013")
+    )
+    compared = compare(Bbq(), default, repaired)
+    change = change_between(Bbq(), default, repaired, support_sample.HARM)
+    assert (change.n, change.clusters) == (91, 91)  # a question of each template
+    ends = f"({change.low:+.2f} to {change.high:+.2f})"
+    row = f"| {change.before:.2f} | {change.after:.2f} | {change.difference:+.2f} {ends} |"
+    assert row in _section()
+    flips = compared.flips["accuracy_ambiguous"]
+    assert (flips.fixed, flips.broken) == (62, 0)
+
+
 def test_the_section_holds_the_comparison_with_a_vote_of_one_call() -> None:
     vote = RunReader(RECORDED / "frontier/self_consistency-1")
     after = RunReader(RECORDED / "repaired-0.013")

@@ -12,6 +12,7 @@ from evenhand.core.items import CalledFunction, ToolCall, ToolCalls, ToolResult
 from evenhand.gateway.recorded import NOT_KEPT, Content, rows
 from evenhand.gateway.verdicts import Action
 from evenhand.gateway.wire.chat import Chat
+from evenhand.gateway.wire.messages import Messages
 from evenhand.gateway.wire.responses import Responses
 from tests.gateway.exchanges import exchange, repaired
 
@@ -97,6 +98,27 @@ def test_the_responses_api_gives_the_same_turns() -> None:
     first, second, third, fourth = asked.messages
     assert (first, second.content) == (Message("system", "You sell tickets."), TURNS[1]["content"])
     assert (third, fourth) == _asked([TURNS[5], TURNS[6]])
+
+
+def test_anthropics_api_gives_the_same_turns() -> None:
+    used = {"type": "tool_use", "id": "call-Zebedee", "name": "book_Zebedee",
+            "input": {"guest": "Zebedee", "row": 3}}  # fmt: skip
+    result = {"type": "tool_result", "tool_use_id": "call-Zebedee", "content": "It is free."}
+    body = {
+        "model": "m",
+        "max_tokens": 9,
+        "system": "You sell tickets.",
+        "messages": [
+            TURNS[4],
+            {"role": "assistant", "content": [used]},
+            {"role": "user", "content": [result]},
+        ],
+    }
+    first, second, third, fourth = Messages().asked(json.dumps(body).encode()).messages
+    assert (first, second) == _asked([TURNS[0], TURNS[4]])
+    assert isinstance(third, ToolCalls)
+    assert third.tool_calls == _asked([TURNS[5]])[0].tool_calls  # type: ignore[attr-defined]
+    assert fourth == _asked([TURNS[6]])[0]
 
 
 @pytest.mark.parametrize("calls", [[1], {"a": 1}, [{"function": "f"}], [{"function": {"name": 1}}]])

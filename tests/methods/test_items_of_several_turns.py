@@ -91,6 +91,20 @@ async def test_a_draft_that_calls_a_tool_is_judged_in_words_and_kept_as_a_call()
     assert 'seats {"row": 3}' in judged
 
 
+async def test_half_a_character_in_a_tool_call_is_a_question_mark_on_record() -> None:
+    item = replace(ITEM, tools=(Tool({"name": "seats"}),))
+    broken = ToolCall("c1", CalledFunction("seats", '{"row": "\ud800"}'))
+    turns: list[Turn] = []
+    model = ScriptedModel(
+        lambda _: ModelReply(samples=(Sample("", "tool_calls", tool_calls=(broken,)),), usage=None)
+    )
+    answer = await named("default")().answer(
+        item, Conversation(Cast(model), turns.append, item=item)
+    )
+    assert answer.text == 'seats {"row": "?"}'
+    assert turns[0].replies == (answer.text,)
+
+
 async def test_a_text_to_continue_has_no_room_for_a_conversation() -> None:
     stage = Stage({})
     with pytest.raises(UserError, match="conversation"):

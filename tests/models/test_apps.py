@@ -124,6 +124,15 @@ def test_a_wrong_name_is_known_before_anything_is_asked(name: str) -> None:
         open_by_name(name)
 
 
+def test_what_a_module_prints_when_it_is_imported_stays_off_stdout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "greeting_agent.py").write_text("print('welcome')\ndef decide(request): ...\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    open_by_name("python:greeting_agent:decide")
+    assert capsys.readouterr() == ("", "welcome\n")
+
+
 def test_a_found_config_may_not_start_programs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,7 +26,7 @@ from evenhand.core.errors import (
     Unsuited,
     UserError,
 )
-from evenhand.core.items import Tool
+from evenhand.core.items import CalledFunction, Tool, ToolCall, spoken
 from evenhand.models import thinking
 from evenhand.models.base import ModelReply, ModelRequest, Sample, request_sha256
 from evenhand.statistics.metrics.refusal import refuses
@@ -484,17 +484,28 @@ def _encodable(reply: ModelReply) -> ModelReply:
         for sample in reply.samples:
             sample.text.encode()
             sample.thinking.encode()
+            spoken("", sample.tool_calls).encode()
     except UnicodeEncodeError:
         samples = tuple(
             replace(
                 sample,
-                text=sample.text.encode("utf-8", "replace").decode(),
-                thinking=sample.thinking.encode("utf-8", "replace").decode(),
+                text=_encoded(sample.text),
+                thinking=_encoded(sample.thinking),
+                tool_calls=tuple(map(_encodable_call, sample.tool_calls)),
             )
             for sample in reply.samples
         )
         return replace(reply, samples=samples)
     return reply
+
+
+def _encodable_call(call: ToolCall) -> ToolCall:
+    name, arguments = _encoded(call.function.name), _encoded(call.function.arguments)
+    return ToolCall(_encoded(call.id), CalledFunction(name, arguments))
+
+
+def _encoded(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
 
 
 async def side_by_side(*asks: Awaitable[Any]) -> Any:

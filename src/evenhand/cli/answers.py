@@ -173,7 +173,7 @@ def _described(final: Answer) -> dict[str, object]:
         "changed": final.changed,
         "stopped": final.stopped,
         "outcome": final.outcome,
-        "tool_calls": final.final.tool_calls,
+        "tool_calls": final.tool_calls,
         "drafts": final.drafts,
     }
 

@@ -112,7 +112,7 @@ COMMANDS = {
     "runs view": ("serving:view", "Browse a run, or all runs of a folder."),
     "report": ("findings:report", "Print or write the report of runs: terminal, HTML, PDF."),
     "dev": ("dev:dev", "Extend evenhand, check it, and reproduce the papers."),
-    "dev new": ("methods:new", "Create a plugin: an instrument, a method or a scorer."),
+    "dev new": ("methods:new", "Create a plugin, or a scenario of actions."),
     "dev self-test": ("validation:self_test", "Check evenhand against models with known bias."),
     "dev conformance": ("validation:conformance", "Test any BBQ scorer against known answers."),
     "dev reproduce": (

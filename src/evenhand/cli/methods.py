@@ -78,11 +78,11 @@ def new(
     into: Annotated[Path, typer.Option(help="Write it into this folder.")] = Path(),
     json: Json = False,
 ) -> None:
-    """Create a plugin: an instrument, a method or a scorer; or a scenario of actions.
+    """Create a plugin, or a scenario of actions.
 
-    The command writes a small working plugin with a test, for you to change. After you install the
-    plugin, every command accepts its name. A scenario is one file: what an agent is asked, about
-    whom, and which of its actions count.
+    A plugin is an instrument, a method or a scorer. The command writes a small working one with a
+    test, for you to change. After you install it, every command accepts its name. A scenario is one
+    file: what an agent is asked, about whom, and which of its actions count.
 
     Example: evenhand dev new instrument job_titles
     """

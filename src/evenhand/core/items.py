@@ -232,6 +232,11 @@ class Answer:
         return self.final.choice
 
     @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The declared tools that the answer calls."""
+        return self.final.tool_calls
+
+    @property
     def changed(self) -> bool:
         return not self.side_by_side and self.drafts[0].text != self.final.text
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from evenhand.core.items import Answer, Item, Message, ToolCall, calls_of, message_of, spoken
+from evenhand.core.items import Answer, Item, Message, Tool, ToolCall, calls_of, message_of, spoken
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class Result:
     def of(cls, event: Event) -> "Result":
         answer = event.answer if isinstance(event, Answered) else None
         drafts = _draft_rows(answer) if answer else ()
-        calls = answer.final.tool_calls if answer else ()
+        calls = answer.tool_calls if answer else ()
         return cls(
             position=event.position,
             item_id=event.item.id,
@@ -182,6 +182,12 @@ def _conversation(item: Item) -> str | None:
 def tool_calls_in(stored: str | None) -> tuple[ToolCall, ...]:
     """Read the tool calls that a result stores of its answer."""
     return () if stored is None else calls_of(orjson.loads(stored))
+
+
+def tools_in(conversation: str | None) -> tuple[Tool, ...]:
+    """Read the declared tools that a result stores with its messages."""
+    stored = {} if conversation is None else orjson.loads(conversation)
+    return tuple(Tool(**tool) for tool in stored.get("tools", ()))
 
 
 def messages_in(conversation: str | None) -> tuple[Message, ...]:

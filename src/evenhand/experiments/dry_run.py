@@ -7,8 +7,10 @@ from contextlib import suppress
 from dataclasses import MISSING, fields
 from typing import Any
 
+import orjson
+
 from evenhand.agents import Agent
-from evenhand.agents.conversation import in_conversation, instructed
+from evenhand.agents.conversation import in_conversation, instructed, tools_for
 from evenhand.core import Item
 from evenhand.experiments.request import Request
 from evenhand.findings.forecast import CHARACTERS_A_TOKEN, DryRun, PlannedRun
@@ -35,6 +37,8 @@ class _Listener:
             worded = in_conversation(agent, agent.prompt.render(variables), self._item)
             messages = instructed(worded, self._request.system_for(agent))
             self.characters = sum(len(message.text) for message in messages)
+            if tools := tools_for(agent, self._item):
+                self.characters += len(orjson.dumps(tools))
         raise _FirstPrompt
 
 

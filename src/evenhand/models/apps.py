@@ -212,7 +212,8 @@ class PythonApp(AppModel):
             if os.getcwd() not in sys.path:  # as `python -m` has it
                 sys.path.insert(0, os.getcwd())
             try:
-                found = getattr(importlib.import_module(module), function)
+                with contextlib.redirect_stdout(sys.stderr):  # it may greet; stdout may be JSON
+                    found = getattr(importlib.import_module(module), function)
             except (ImportError, AttributeError, ValueError) as error:
                 raise UserError(f"{self.name}: {error}. Write python:MODULE:FUNCTION") from None
             if not callable(found):

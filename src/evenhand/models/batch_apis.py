@@ -617,12 +617,7 @@ def _anthropic_turns(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, An
 
 
 def _anthropic_call(call: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        arguments = orjson.loads(call["function"]["arguments"])
-    except orjson.JSONDecodeError:
-        arguments = None
-    if not isinstance(arguments, dict):
-        raise ModelRefused("Anthropic takes tool calls whose arguments are a JSON object")
+    arguments = wire.arguments_of(call, "Anthropic")
     name = call["function"]["name"]
     return {"type": "tool_use", "id": call["id"], "name": name, "input": arguments}
 

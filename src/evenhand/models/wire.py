@@ -339,27 +339,29 @@ def messages_of(request: ModelRequest, dialect: Dialect) -> Sequence[Any]:
     return messages if dialect.system is SystemForm.SYSTEM else _alternating(messages)
 
 
-def without_tools(body: Mapping[str, Any], where: str) -> Sequence[Any]:
-    """Refuse a chat request with tools, where they cannot be sent.
+def arguments_of(call: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Read the arguments of a tool call for an API that takes them as an object.
 
     Args:
-        body: The body of a chat request.
-        where: What it would be sent to.
+        call: The call as the chat API has it.
+        where: Whose API it is.
 
     Returns:
-        The messages.
+        The arguments.
 
     Raises:
-        ModelRefused: If it declares tools, or a message calls one or has the result of a call.
+        ModelRefused: If they are not a JSON object.
     """
-    messages: Sequence[Any] = body["messages"]
-    called = any(message["role"] == "tool" or "tool_calls" in message for message in messages)
-    if called or body.get("tools"):
+    try:
+        arguments = orjson.loads(call["function"]["arguments"])
+    except orjson.JSONDecodeError:
+        arguments = None
+    if not isinstance(arguments, dict):
         raise ModelRefused(
-            f"{where} cannot be sent the tools of a conversation: use an endpoint with "
+            f"{where} takes tool calls whose arguments are a JSON object: use an endpoint with "
             "/chat/completions"
         )
-    return messages
+    return arguments
 
 
 def _alternating(messages: Iterable[Message]) -> list[Message]:

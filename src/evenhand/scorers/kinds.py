@@ -250,7 +250,8 @@ def spoken(spec: str) -> ScorerKind:
     name, separator, address = spec.partition("=")
     url, _, model = address.partition("#")
     kind = _kind(name)
-    if library_of(address) and issubclass(kind, ChatScorerKind):
+    by_library = library_of(address) and not address.startswith(("http:", "https:"))
+    if by_library and issubclass(kind, ChatScorerKind):
         return kind.model_validate({"kind": name, "model": address})
     fields = {"kind": name, **({kind.address: url} if separator else {})}
     fields |= {"model": model} if model else {}

@@ -92,8 +92,8 @@ def examples(dossier: CombinedReport, names: RunNames) -> list[Block]:
 def answered(item: ExampleAnswer, longest: int = _LONGEST) -> list[Block]:
     """Give what was asked and what was answered, with the words that changed; a text is cut after
     `longest` characters."""
-    asked = transcript(item.conversation, longest) or [Line(clipped(item.asked, longest))]
-    blocks: list[Block] = [*asked, GAP]
+    asked = transcript(item.conversation, item.tools, longest)
+    blocks: list[Block] = [*(asked or [Line(clipped(item.asked, longest))]), GAP]
     first = item.drafts[0].text if item.drafts else None
     if item.answer is None:
         blocks.append(Line(f"no answer ({clipped(item.ended, longest)})", "bad"))

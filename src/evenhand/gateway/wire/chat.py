@@ -73,8 +73,10 @@ _ROLES: Mapping[str, Role] = {
 
 
 def turns_of(messages: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
-    """The turns of a conversation, for records. What has no role of its own is the model's."""
-    return tuple(map(_turn, messages))
+    """The turns of a conversation that say something, for records. What has no role of its own is
+    the model's."""
+    turns = map(_turn, messages)
+    return tuple(turn for turn in turns if turn.text or isinstance(turn, ToolResult))
 
 
 def _turn(message: Mapping[str, Any]) -> Message:

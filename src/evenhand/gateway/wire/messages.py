@@ -4,6 +4,7 @@ What the model thought, citations and blocks of other kinds are left out. An eve
 do not know is not passed on.
 """
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from evenhand.gateway.wire import (
     ToolName,
     strict,
 )
-from evenhand.gateway.wire.chat import conversation, json_schema, spoken
+from evenhand.gateway.wire.chat import conversation, json_schema, spoken, turns_of
 from evenhand.gateway.wire.choices import cut, told
 from evenhand.models import thinking
 
@@ -61,6 +62,7 @@ class Messages:
             sent=raw,
             prompt=prompt,
             context=context,
+            messages=turns_of([system, *turns]),
             schema=json_schema(form),
         )
 
@@ -75,9 +77,23 @@ def _turns(message: Any) -> Iterator[Any]:
         yield message
         return
     results = [part for part in content if _kind(part) == "tool_result"]
-    yield from ({"role": "tool", "content": spoken(part.get("content"))} for part in results)
+    yield from (
+        {
+            "role": "tool",
+            "content": spoken(part.get("content")),
+            "tool_call_id": part.get("tool_use_id"),
+        }
+        for part in results
+    )
     rest = [part for part in content if _kind(part) not in ("tool_result", "thinking")]
-    yield {**message, "content": rest}
+    calls = [_call(part) for part in rest if _kind(part) == "tool_use"]
+    yield {**message, "content": rest, "tool_calls": calls}
+
+
+def _call(part: Mapping[str, Any]) -> dict[str, Any]:
+    """The call of a tool that a part is, as a message has it."""
+    function = {"name": part.get("name"), "arguments": json.dumps(part.get("input"))}
+    return {"id": part.get("id"), "function": function}
 
 
 def _kind(part: Any) -> Any:

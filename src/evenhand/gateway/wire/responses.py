@@ -286,7 +286,7 @@ class Responses:
             sent={**raw, "store": False},
             prompt=prompt,
             context=context,
-            messages=turns_of([system, *messages] if system["content"] else messages),
+            messages=turns_of([system, *messages]),
             schema=json_schema(strict.field(text, "format", dict, {})),
         )
 
