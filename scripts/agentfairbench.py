@@ -235,11 +235,11 @@ def _flags(answers: pl.DataFrame, labels: Mapping[str, list[str]], outcomes: Any
 
 def _shuffled(answers: pl.DataFrame, rng: np.random.Generator) -> pl.DataFrame:
     """The answers with their values exchanged within each matched set."""
-    order = answers.with_row_index("place").with_columns(turn=pl.Series(rng.random(len(answers))))
-    mixed = order.sort("family", "cluster", "repeat", "turn")
-    straight = order.sort("family", "cluster", "repeat", "place")
+    order = answers.with_row_index("row").with_columns(drawn=pl.Series(rng.random(len(answers))))
+    mixed = order.sort("family", "cluster", "repeat", "drawn")
+    straight = order.sort("family", "cluster", "repeat", "row")
     values = ["value.action", "value.score"]
-    return straight.drop("place", "turn", *values).hstack(mixed.select(values))
+    return straight.drop("row", "drawn", *values).hstack(mixed.select(values))
 
 
 def _table(lines: Iterator[Row]) -> pl.DataFrame:

@@ -140,7 +140,7 @@ def test_a_shipped_prompt_without_one_of_its_variables_raises_and_names_it(name:
 def _agents() -> set[str]:
     """The prompts of every agent that a method asks, under each of its settings."""
     # The conversation's own, a scorer's two, and those of harms of the user's own.
-    found = {"shared/reask", "scorers/judge", "scorers/judge_digit"}
+    found = {"shared/reask", "shared/simulated_user", "scorers/judge", "scorers/judge_digit"}
     found |= {"harms/judge", "harms/judge_yes_no"}
     found |= {agent.prompt.id for n in (2, 3) for agent in DefaultPrompt(wording=n).agents()}
     further = (Debate, DebateTopics, RateText, CompareSides)

@@ -133,7 +133,8 @@ R_co = TypeVar("R_co", bound=Reply, covariant=True)
 #   judge   a verdict: it decides what happens to a text, or is reported as its mark
 #   scorer  a verdict as a number, by a program that the cast names; a judge where a model plays it
 #   tool    what no language model may say, such as search results: the cast must name who does
-Kind = Literal["writer", "judge", "scorer", "tool"]
+#   user    the user's turns of a conversation: the cast must name who writes them
+Kind = Literal["writer", "judge", "scorer", "tool", "user"]
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ class Agent(Generic[R_co]):
     logprobs: int | None = None  # how many of the likeliest tokens to be told at each place
     max_tokens: int | None = None  # None: what the limits allow a reply
     kind: Kind | None = None  # None: a writer, if the reply is words alone; never None once made
-    cast_as: str = ""  # of a tool or a scorer: what to write so that somebody plays it
+    cast_as: str = ""  # of one that needs a player: what to write so that somebody plays it
 
     def __post_init__(self) -> None:
         if self.kind is None and _may_be_verdict(self.reply):
@@ -171,8 +172,8 @@ class Agent(Generic[R_co]):
 
     @property
     def needs_player(self) -> bool:
-        """The default model may not stand in, because it would make things up."""
-        return self.kind in ("scorer", "tool")
+        """The default model may not stand in: it would make things up, or talk to itself."""
+        return self.kind in ("scorer", "tool", "user")
 
     @property
     def takes_system(self) -> bool:

@@ -234,7 +234,7 @@ class Conversation:
         self._record = record
         self._seed = seed
         self._position = position
-        self._item = item
+        self.item = item  # of a dialogue: the turn that is asked
         self._item_id = item.id if item is not None else ""
         self._declared = declared
         self._asked: dict[str, int] = {}
@@ -246,7 +246,7 @@ class Conversation:
     async def __call__(self, agent: Agent[_R], /, **variables: Any) -> _R:
         self._refuse_undeclared(agent)
         require_tools((agent,), self._cast)
-        worded = in_conversation(agent, _worded(agent, variables), self._item)
+        worded = in_conversation(agent, _worded(agent, variables), self.item)
         messages = instructed(worded, self._cast.system_for(agent))
         reply, limit = await self._turn(agent, messages), None
         if thinking.used_it_up(reply):
@@ -345,7 +345,7 @@ class Conversation:
             logprobs=agent.logprobs,
             deadline=self.deadline,
             position=self._position,
-            tools=tools_for(agent, self._item),
+            tools=tools_for(agent, self.item),
         )
         settings = _settings(request)
         sha = request_sha256(model, orjson.dumps(messages), settings, request.schema)

@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from evenhand.agents import Conversation, Limits
 from evenhand.agents.conversation import declared_by
+from evenhand.agents.dialogue import answer_turns, users_of
 from evenhand.api import inputs
 from evenhand.api.inputs import Asked, Model
 from evenhand.core import Answer, Item, Turn
@@ -85,11 +86,11 @@ async def answer(
         recorded,
         limits=limits,
         item=item,
-        declared=declared_by(remedy.agents()),
+        declared=declared_by((*remedy.agents(), *users_of([item]))),
     )
     try:
         async with asyncio.timeout_at(talk.deadline):
-            final = await remedy.answer(item, talk)
+            final = await answer_turns(remedy, item, talk)
     except TimeoutError:
         raise DeadlinePassed(f"no answer within {limits.seconds:g} s") from None
     return TracedAnswer.of(final, turns, talk.tags_taken_off)

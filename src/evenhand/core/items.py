@@ -133,6 +133,14 @@ def calls_of(rows: Iterable[Mapping[str, Any]]) -> tuple[ToolCall, ...]:
     return tuple(map(_call_of, rows))
 
 
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """A later turn of the user: its text, or the goal of a simulated user, who then writes it."""
+
+    text: str = ""
+    goal: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """One thing to answer: a prompt, or the last turn of a conversation.
@@ -142,6 +150,7 @@ class Item:
     is one that is known to be missing: nobody is asked for another. `history` has the turns before
     the prompt, `tool_turns` the calls of tools and their results between the prompt and the answer.
     `tools` are declared to the model that answers, `answer_calls` those that `answer` calls.
+    `follow_ups` are further turns of the user, each asked once the turn before it is answered.
     """
 
     id: str
@@ -154,6 +163,7 @@ class Item:
     tool_turns: tuple[Message, ...] = ()
     tools: tuple[Tool, ...] = ()
     answer_calls: tuple[ToolCall, ...] = ()
+    follow_ups: tuple[FollowUp, ...] = ()
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -184,6 +194,7 @@ _READ: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "tool_turns": message_of,
     "tools": lambda values: Tool(**values),
     "answer_calls": _call_of,
+    "follow_ups": lambda values: FollowUp(**values),
 }
 
 

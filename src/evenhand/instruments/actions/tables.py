@@ -91,9 +91,8 @@ def state_of_actions(report: Report) -> VerdictState:
     """Give the state of the verdict: that of all signed contrasts, adjusted together. An effect
     beyond the placebo can only withhold "ruled out"."""
     signed = [estimate for _, estimate in signed_in(report)]
-    nothing = Estimate(name="excess", value=None)
     excess = [each for each in report.estimates if each.name.startswith("excess.")]
-    return conclusion(signed, nothing, excess)
+    return conclusion(signed, (), excess)
 
 
 def says(report: Report) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from evenhand.core.errors import UserError
 from evenhand.instruments.counterfactual.data import (
     CounterfactualDesign,
     CounterfactualPrompt,
@@ -41,6 +42,7 @@ from evenhand.instruments.counterfactual.grammar import (
     with_article,
     words_after,
 )
+from evenhand.instruments.counterfactual.placing import placed, placements
 from evenhand.instruments.counterfactual.spans import UNSURE, Span, find, read_spans
 from evenhand.instruments.files import InstrumentWords, names_in
 
@@ -657,7 +659,10 @@ def families_named(names: str, file: Path | None) -> tuple[AttributeLexicon, ...
 
 def designed_by(options: Any) -> CounterfactualDesign:
     """Make every version of every prompt that these options name."""
-    prompts = read_prompts(options.prompts, options.text_column)
+    chosen = placements(options.place or "", options.places_file)
+    if chosen and options.spans is not None:
+        raise UserError("--place adds the person to prompts that mention nobody. Omit --spans")
+    prompts = placed(read_prompts(options.prompts, options.text_column), chosen)
     marked = {} if options.spans is None else read_spans(options.spans)
     return designed_of(prompts, options, marked)
 

@@ -19,7 +19,9 @@ import numpy as np
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from evenhand.agents import strict_json
+from evenhand.agents import Agent, strict_json
+from evenhand.agents.dialogue import users_of
+from evenhand.agents.method import Method
 from evenhand.core import Item
 from evenhand.core.errors import UnreadableReply, UserError
 from evenhand.runs.runners.message_rows import ConversationRow, InspectRow
@@ -41,6 +43,11 @@ class Source(Protocol):
     def read(self, start: int, stop: int) -> Iterator[Item]:
         """The items of these positions in order; the first one of all has position 0."""
         ...
+
+
+def agents_of(method: Method, source: Source) -> tuple[Agent[Any], ...]:
+    """Give every agent that a run may ask: those of its method, and those of its items."""
+    return (*method.agents(), *(source.users if isinstance(source, ItemList) else ()))
 
 
 _CHUNK = 65_536  # items: large enough to read at full speed, small enough to spread over a cluster
@@ -69,6 +76,11 @@ class ItemList:
 
     def __init__(self, items: Sequence[Item]) -> None:
         self._items = items
+
+    @cached_property
+    def users(self) -> tuple[Agent[Any], ...]:
+        """The agents that write turns of the user in these items."""
+        return users_of(self._items)
 
     def fingerprint(self) -> dict[str, Any]:
         digest = hashlib.sha256()
