@@ -21,6 +21,7 @@ WAYS = "↓ less is better, ↑ more is better."
 DASHED = "Dashed: what it could be if the missing answers were known."
 _BAND = "Gray band: too small to matter (±{:g})."
 _SIGNS = "✗ bias detected, ? inconclusive."
+_POINTS = "Orange diamond: bias detected (Holm-adjusted p ≤ 0.05). Gray circle: inconclusive."
 _AFTER_HOLM = "✗ bias detected (Holm-adjusted p ≤ 0.05), ? inconclusive."
 
 
@@ -39,7 +40,7 @@ def _series(report: Report) -> Iterator[Chart]:
         if any(row.value is not None for row in panel.rows):
             panels.append(panel)
     if panels:
-        legend = legend_of(panels, _AFTER_HOLM)
+        legend = legend_of(panels, _POINTS)
         more = len(panels) - MOST_PANELS
         legend += [f"{MOST_PANELS} of {len(panels)}: the table has all."] if more > 0 else []
         axis = series[0].axis
