@@ -68,7 +68,7 @@ def test_two_hundred_payloads_in_every_text_of_a_report_run_nothing_and_fetch_no
     labels = "".join(f"<text>{one}</text>" for one in texts)
     page.append(Figure("", "", f'<svg xmlns="http://www.w3.org/2000/svg">{labels}</svg>'))
     monkeypatch.setattr(charts, "installed", lambda: False)  # drawn above by hand: they take long
-    report = page_of(poisoned(dossier, _in_any_order(texts)))
+    report = page_of(poisoned(dossier, _in_any_order(texts)), full=True)
     shown = html.document([*report, *page], texts[0])
     held_by_browser = opened(shown, tmp_path)
     assert " ran=" not in held_by_browser.partition("<head>")[0]
