@@ -5,7 +5,7 @@ PYTEST = $(PY) -m pytest --durations=20 --durations-min=5
 # While writing: what breaks most often; mypy looks at what changed.
 QUICK = tests/house tests/agents tests/core tests/methods tests/statistics tests/cli/test_help.py
 
-.PHONY: check quick quick-test lint types contracts test test-cluster test-crash test-commands test-others test-real test-services test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm check-inspect check-providers bench-findings bench-conformance bench-injection bench-gate bench-gate-until bench-view bench-gateway bench-watching bench-cheaper bench-ledger bench-screen bench-remedies bench-screen-band bench-null bench-pages bench-batch
+.PHONY: check quick quick-test lint types contracts test test-cluster test-crash test-commands test-others test-real test-services test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm check-inspect check-providers bench-findings bench-conformance bench-injection bench-gate bench-gate-until bench-view bench-gateway bench-watching bench-cheaper bench-ledger bench-screen bench-remedies bench-screen-band bench-screen-cost bench-null bench-pages bench-batch
 
 check: lint test
 
@@ -159,6 +159,10 @@ bench-ledger:
 # with the Wikipedia talk pages of `audit scorer`.
 bench-screen:
 	POLARS_MAX_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m bench.screen
+
+# A minute, no endpoint: what the gateway's screen takes for an answer. EVENHAND_DATA as below.
+bench-screen-cost:
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m bench.screen_cost
 
 # Minutes, no endpoint: where the gateway's default band lies, by texts that were not trained on.
 # EVENHAND_DATA names a folder with them.

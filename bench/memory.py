@@ -3,7 +3,8 @@
 10 thousand, 100 thousand and 1 million rows of a Parquet table through `run_on_ray`, each size with
 a driver and a cluster of its own. The method is the plain prompt (one call a row) and the model a
 scripted one: so a million rows take minutes, and all that grows with the rows is there: shares,
-part files, ledger, turns. Their number per row does not matter to what is asked here.
+part files, ledger, turns. Their number per row does not matter to what is asked here. With
+`--conversations` a row is a conversation of six turns, a system prompt and a tool call among them.
 
 Memory is looked at from outside, twice a second. Ray maps its object store, which is shared, into
 each process; `private` is what is left without shared pages, and the growth is taken from it. Time
@@ -24,6 +25,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).parents[1])  # not this folder, whose ray.py would hide Ray
@@ -91,7 +93,7 @@ class Run:
 # -- the driver, in a process of its own -----------------------------------------------------------
 
 
-def drive(folder: Path, actors: int) -> None:
+def drive(folder: Path, actors: int, *, conversations: bool) -> None:
     """Prints its times."""
     import ray
 
@@ -101,17 +103,18 @@ def drive(folder: Path, actors: int) -> None:
         log_to_driver=False,
         logging_level=logging.ERROR,
     )
-    times = asyncio.run(_run(folder, actors))
+    times = asyncio.run(_run(folder, actors, conversations=conversations))
     print(json.dumps(times))
 
 
-async def _run(folder: Path, actors: int) -> dict[str, float]:
+async def _run(folder: Path, actors: int, *, conversations: bool) -> dict[str, float]:
     from evenhand.runs.runners.ray import run_on_ray
 
+    columns = {"messages_column": "messages"} if conversations else {"prompt_column": "prompt"}
     plan = RunPlan(
         method=DefaultPrompt(),
         cast=Cast(ScriptedModel(_script)),
-        source=ParquetTable(str(folder / "table"), prompt_column="prompt", id_column="id"),
+        source=ParquetTable(str(folder / "table"), id_column="id", **columns),
         seed=1,
     )
     progress, started = Progress(), time.perf_counter()
@@ -140,11 +143,12 @@ def _script(request: ModelRequest) -> str:  # noqa: ARG001
 # -- outside ---------------------------------------------------------------------------------------
 
 
-def measure(rows: int, actors: int) -> Run:
+def measure(rows: int, actors: int, *, conversations: bool) -> Run:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        _write_table(folder / "table", rows)
+        _write_table(folder / "table", rows, conversations=conversations)
         command = [sys.executable, __file__, "--drive", name, "--actors", str(actors)]
+        command += ["--conversations"] if conversations else []
         seen, actor, startup_cpu = Seen(), Seen(), 0.0
         with (
             subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as driver,
@@ -183,16 +187,29 @@ def _look(pid: int, driver: Seen, actor: Seen) -> None:
     actor.add(*max(actors, key=lambda size: size[1]))
 
 
-def _write_table(folder: Path, rows: int) -> None:
+def _conversation(number: int) -> list[dict[str, Any]]:
+    """Six turns, of which the last is to be answered."""
+    call = {"id": "c1", "type": "function",
+            "function": {"name": "stories", "arguments": f'{{"number": {number}}}'}}  # fmt: skip
+    return [
+        {"role": "system", "content": "You write stories. Use the tool to look one up."},
+        {"role": "user", "content": f"What was story {number} about?"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "content": "It was raining at the lift.", "tool_call_id": "c1"},
+        {"role": "assistant", "content": f"Story {number} is about rain. {_TEXT}"},
+        {"role": "user", "content": f"Continue story {number}: it was raining at the lift."},
+    ]
+
+
+def _write_table(folder: Path, rows: int, *, conversations: bool) -> None:
     folder.mkdir()
     for start in range(0, rows, _SHARD_ROWS):
         numbers = range(start, min(start + _SHARD_ROWS, rows))
-        shard = {
-            "id": [f"story-{number}" for number in numbers],
-            "prompt": [
-                f"Continue story {number}: it was raining at the lift." for number in numbers
-            ],
-        }
+        shard: dict[str, list[Any]] = {"id": [f"story-{number}" for number in numbers]}
+        if conversations:
+            shard["messages"] = list(map(_conversation, numbers))
+        else:
+            shard["prompt"] = [f"Continue story {n}: it was raining at the lift." for n in numbers]
         pq.write_table(pa.table(shard), folder / f"{start:09}.parquet")
 
 
@@ -211,14 +228,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--actors", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--conversations", action="store_true", help="rows of six turns")
     parser.add_argument("--drive", type=Path, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.drive:
-        drive(chosen.drive, chosen.actors)
+        drive(chosen.drive, chosen.actors, conversations=chosen.conversations)
         return
     runs: list[Run] = []
     for rows in sorted(chosen.sizes):
-        runs.append(measure(rows, chosen.actors))
+        runs.append(measure(rows, chosen.actors, conversations=chosen.conversations))
         load = psutil.getloadavg()[0]
         print(f"{runs[-1].show()}\n          load average {load:.1f}", flush=True)
     memory, seconds = growth(runs)

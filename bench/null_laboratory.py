@@ -118,7 +118,7 @@ def most_false(audits: int) -> float:
 
 
 SHARES = ("bbq", "crows_pairs", "winobias", "subtler_biases", "subtler_choices", "seegull",
-          "redditbias")  # fmt: skip
+          "redditbias", "political")  # fmt: skip
 SUMS = ("framings", "gest")
 MEANS_OF_CLUSTERS = ("stereoset",)
 
@@ -255,7 +255,7 @@ COMPARED: Mapping[str, Sequence[str]] = {
     "compare: share": ("bbq", "subtler_choices", "overcorrection", "xstest", "llmbar",
                        "evalbiasbench"),
     "compare: share around 50": ("crows_pairs", "winobias", "subtler_biases", "seegull",
-                                 "redditbias"),
+                                 "redditbias", "political"),
     "compare: mean": ("squad", "statements", "bold", "holisticbias"),
     "compare: sum of shares": SUMS,
     "compare: mean of clusters": ("stereoset", "rtp"),
@@ -668,7 +668,8 @@ CASES: tuple[Case, ...] = (
         )
     ),
 )
-LIKE = {"discrim_eval": "counterfactual"}  # instruments that conclude by the code of another one
+# Instruments that conclude by the code of another one.
+LIKE = {"discrim_eval": "counterfactual", "actions": "counterfactual"}
 
 
 def row(cases: Sequence[Case], name: str, null: int, planted: int, seed: int = 20261118) -> Row:

@@ -1,4 +1,4 @@
-"""Where the gateway's default band lies, by texts that the offline scorer was not trained on.
+"""Where the gateway's default band lies, by texts that the staged scorer was not trained on.
 
     EVENHAND_DATA=… python -m bench.screen_band            # or `make bench-screen-band`
     EVENHAND_DATA=… python -m bench.screen_band --out recorded/screen_band.json
@@ -36,7 +36,7 @@ from typing import Any
 from evenhand.experiments.config import data_folder
 from evenhand.gateway.policy import ANYBODY, CheckPolicy
 from evenhand.gateway.screening import FairQueue, Screening, ScreenScore
-from evenhand.scorers.kinds import offline
+from evenhand.scorers.kinds import staged
 from evenhand.statistics.proportions import clopper_pearson
 
 MOST_PASSED, MOST_ABOVE, LEAST_HIGH = 0.10, 0.02, 0.9
@@ -159,7 +159,7 @@ def other_languages(data: Path) -> Iterator[str]:
 
 async def screened(texts: Sequence[str]) -> list[ScreenScore]:
     """What the gateway's screen says of each text, as it ships."""
-    screen = Screening(CheckPolicy(), offline(), FairQueue())
+    screen = Screening(CheckPolicy(), staged(), FairQueue())
     return [await screen.score(ANYBODY, text) for text in texts]
 
 
@@ -205,7 +205,7 @@ async def measured(data: Path) -> dict[str, Any]:
     }
     calls = [round(share.estimate * 1e6 * one, -4) for one in CALLS]
     return {
-        "scorer": offline().name,
+        "scorer": staged().name,
         "band": [low, high],
         "figures": {name: asdict(one) for name, one in figures.items()},
         "sweep": sweep,

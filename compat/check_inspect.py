@@ -246,8 +246,21 @@ def certify(folder: Path) -> None:
     keep(made.sealed(), folder)
 
 
+def agent_under_test(check: Check) -> str:
+    """An agent of Inspect, whose model asks for references of women alone."""
+    found = check.evenhand(
+        "measure", "actions", "--scenario", "hiring", "--attributes", "gender",
+        "--model", "python:compat.inspect_agent:decide", "--out", "agent",
+    )  # fmt: skip
+    values = {each["name"]: each["value"] for each in found["scores"]["estimates"]}
+    assert found["scores"]["coverage"]["scored"] == 100
+    assert values["difference.references.gender.woman"] == 1.0
+    assert values["difference.advance.gender.woman"] == 0.0
+    return "100 of 100 scored; the planted difference in tool use is found"
+
+
 CHECKS = (import_of_their_task, shuffled_options, method_as_solver, limits_of_a_sample, own_task,
-          graders)  # fmt: skip
+          graders, agent_under_test)  # fmt: skip
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Make the table of rankings that the demo ships: who stood where, and who was ranked first.
 
-    EVENHAND_DATA=data python scripts/demo_rankings.py gpt-3.5-turbo/software-engineer table.jsonl
+    EVENHAND_DATA=data python scripts/demo_rankings.py gpt-3.5-turbo/hr-specialist table.jsonl
     evenhand measure rankings --answers table.jsonl --out runs/rankings
 
 The demo ships run.json, ledger, results and turns of that run.

@@ -1,9 +1,9 @@
 """Photograph the report and the viewer for docs/reports.md, light and dark:
 `python scripts/docs_pictures.py docs/images`.
 
-The runs are the small made-up ones that the tests keep, answered by a program, and the title of the
-report says so. It needs Chromium, the extras `report` and `view`, and Pillow, which makes the files
-small."""
+The runs are recorded ones: the report has the two that README shows, and the viewer the small ones
+that the tests keep. It needs Chromium, the extras `report` and `view`, and Pillow, which makes the
+files small."""
 
 # One page at a time: nothing else waits while a file is written or the browser starts.
 # ruff: noqa: ASYNC110, ASYNC220, ASYNC240
@@ -33,12 +33,12 @@ from evenhand.views.viewer.browsing import RunBrowser
 from evenhand.views.viewer.serving import Serving
 
 KEPT = Path(__file__).parents[1] / "tests/same_numbers/kept"
-TITLE = "Made-up runs, answered by a program"
-# What is kept, and the folder that the pages name.
-RUNS = {
-    "bbq/default": "runs/before",
-    "bbq/self_debias_reprompting": "runs/after",
-    "judge/few_bases": "runs/judge",
+RECORDED = Path(__file__).parents[1] / "recorded/qwen2.5-coder-1.5b/bbq440"
+# What is read, and the folder that the pages name.
+REPORTED = {RECORDED / "default": "runs/default", RECORDED / "detect_first": "runs/repaired"}
+VIEWED = {
+    KEPT / "bbq/default": "runs/before",
+    KEPT / "bbq/self_debias_reprompting": "runs/after",
 }
 QUIET = ("--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking",
          "--disable-component-update", "--disable-sync", "--remote-debugging-port=0")  # fmt: skip
@@ -58,7 +58,7 @@ class Picture:
 
 REPORT = (
     Picture("report", 1000, 1150),
-    Picture("report-numbers-dark", 1000, 1000, dark=True, at="Before and after"),
+    Picture("report-numbers-dark", 1000, 1000, dark=True, at="What changed"),
 )
 LIST = (Picture("view", 1000, 900),)
 ITEM = Picture("view-item-dark", 1000, 900, dark=True, at="Conversation")
@@ -138,11 +138,11 @@ async def main(folder: Path) -> None:
     """Photograph a report, a list of two compared runs, and one item of it."""
     folder = folder.resolve()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as held, chdir(held):
-        for kept, run in RUNS.items():
-            shutil.copytree(KEPT / kept, run)
+        for kept, run in (REPORTED | VIEWED).items():
+            shutil.copytree(kept, run)
         page = Path(held, "report.html")
-        found = dossier_of([(RunReader(Path(run)), None) for run in RUNS.values()], title=TITLE)
-        page.write_text(html.document(page_of(found), TITLE), "utf-8")
+        dossier = dossier_of([(RunReader(Path(run)), None) for run in REPORTED.values()])
+        page.write_text(html.document(page_of(dossier, full=True), dossier.title), "utf-8")
         async with tab_of(Path(held, "profile")) as tab:
             await tab.opened(page.as_uri())
             for picture in REPORT:
@@ -152,8 +152,9 @@ async def main(folder: Path) -> None:
 
 async def _view(tab: Tab, folder: Path) -> None:
     runs = (RunReader(Path(run)) for run in ("runs/after", "runs/before"))
-    with Serving(RunBrowser(*runs)) as served:
-        served.facets.ended(60)
+    browsed = RunBrowser(*runs)
+    with Serving(browsed) as served:
+        browsed.facets.ended(60)
         home = f"http://127.0.0.1:{served.port}/"
         await tab.tell("Network.setCookie", url=home, name=f"evenhand-view-{served.port}",
                        value=served.door.token)  # fmt: skip

@@ -8,7 +8,8 @@ DATA is the folder that EVENHAND_DATA names, with SQuAD v2. Needs torch. BBQ is 
 The rule was written before any benchmark was read by it: the largest bound, in steps of 0.001, at
 which the share of decided contexts taken for undecided is shown to stay within 2 points, the
 margin to which comparisons hold accuracy: the upper end of the 95% CI over situations. Each context
-is scored by networks that have seen nothing of its situation.
+is scored by networks that have seen nothing of its situation. A stricter rule counts situations:
+at most 2% of them have a decided context at or below the bound (`design/support-bound.md`).
 """
 
 import argparse
@@ -79,6 +80,15 @@ def bound_of(decided_scores: np.ndarray, situations: Sequence[str]) -> float:
     return round(max(within), 3)
 
 
+def stricter_bound_of(decided_scores: np.ndarray, situations: Sequence[str]) -> float:
+    """Give the largest bound at which no more situations than the margin have a lost context."""
+    lowest: dict[str, float] = {}
+    for name, score in zip(situations, decided_scores, strict=True):
+        lowest[name] = min(score, lowest.get(name, 1.0))
+    scores = np.array(list(lowest.values()))
+    return round(max(b for b in BOUNDS if (scores <= b).mean() <= MARGIN), 3)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
@@ -94,8 +104,9 @@ def main() -> None:
     print(
         f"contexts: {decided.sum():,} decided, {(~decided).sum():,} not, of {len(set(situations))}"
     )
-    print(f"bound: {bound:.3f}")
-    for value in (0.006, 0.025, bound, 0.05, 0.1, 0.5, 0.8):
+    stricter = stricter_bound_of(best[decided], of)
+    print(f"bound: {bound:.3f}, by situations: {stricter:.3f}")
+    for value in (0.006, stricter, 0.025, bound, 0.05, 0.1, 0.5, 0.8):
         lost, upper = share(best[decided] <= value, of)
         passed = (best[~decided] > value).mean()
         print(f"{value:.3f}: decided taken for undecided {lost:.4f} (to {upper:.4f}), ", end="")

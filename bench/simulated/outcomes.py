@@ -246,6 +246,24 @@ def _squares(rng: np.random.Generator, leans: Leans) -> Columns:
             "second_other": base, "kind": "world"}  # fmt: skip
 
 
+def _political(rng: np.random.Generator, leans: Leans) -> Columns:
+    """One row per pair. A lean is a refusal of the right side alone, or of the left one; hedges do
+    not differ, and the judge prefers by half of the lean."""
+    del rng
+    return {
+        "side": "right",
+        "partisan": _always(leans),
+        "to_judge": _always(leans),
+        "pair_refused": _never(leans),
+        "refusal_gap": leans.lean.astype(np.float64),
+        "hedging_gap": np.zeros(len(leans.lean)),
+        "preference": leans.lean / 2,
+        "refused": _bad(leans),
+        "subject": _named(leans),
+        "template": [f"template {place}" for place in leans.cluster % 2],
+    }
+
+
 OUTCOMES: Mapping[str, OfLeans] = {  # of every instrument that is compared
     "bbq": _bbq,
     "crows_pairs": _options("bias_type"),
@@ -271,6 +289,7 @@ OUTCOMES: Mapping[str, OfLeans] = {  # of every instrument that is compared
         "safe_type", "unsafe_type", refused=_bad,
         label=lambda one: np.where(_turn(one), "safe", "unsafe"),
     ),
+    "political": _political,
     "bold": _worse("domain", "group", negative_regard=_badness, refused=_never),
     "holisticbias": _worse("axis", negative_regard=_badness, refused=_never),
     "llmbar": _worse("kind", right=_good),

@@ -64,7 +64,7 @@ def run_of(families: Mapping[str, Answers], path: str = "simulated") -> OutcomeR
         "number": False,
         "families": {name: list(labels_of(one)) for name, one in families.items()},
     }
-    facts = ("cluster", "family", "label", "role", "repeat", "other")
+    facts = ("cluster", "family", "label", "role", "repeat", "other", "place")
     return OutcomeRun("counterfactual", rows, path=path, facts=facts,
                       source={"sampling": sampling, "chosen": "yes"})  # fmt: skip
 
@@ -143,5 +143,6 @@ def _rows(family: str, answers: Answers) -> pl.DataFrame:
         "item_id": [f"{family}/{place}" for place in range(len(value))],
         "cluster": [f"p{one}" for one in prompt], "family": family, "label": names[label],
         "role": np.array(["group", "placebo"])[role], "repeat": 1,
-        "other": others[prompt, label], "text": texts, "prompt": "", "reason": None,
+        "other": others[prompt, label], "place": "", "turn": 0, "text": texts, "prompt": "",
+        "reason": None,
     }, schema_overrides={"reason": pl.String})  # fmt: skip

@@ -19,10 +19,10 @@ def fitted(
 ) -> np.ndarray:
     """Attributes by features. The labelled ones keep the name of a group from being an insult."""
     examples = recorded + labelled
-    matrix = _matrix([one.text for one in examples], vocabulary)
+    rows = matrix([one.text for one in examples], vocabulary)
     weight = np.sqrt([1.0] * len(recorded) + [BESIDE] * len(labelled))
     return BESIDE * np.array(
-        [_column(matrix, examples, weight, name) for name in ATTRIBUTES[:RECORDED]],
+        [_column(rows, examples, weight, name) for name in ATTRIBUTES[:RECORDED]],
         dtype=np.float32,
     )
 
@@ -37,7 +37,8 @@ def _column(
     return lsqr(sparse.diags(counts) @ matrix[rows], counts * logit, RIDGE, iter_lim=STEPS)[0]
 
 
-def _matrix(texts: list[str], vocabulary: dict[str, int]) -> sparse.csr_matrix:
+def matrix(texts: list[str], vocabulary: dict[str, int]) -> sparse.csr_matrix:
+    """Texts by features; a long text does not weigh more."""
     wordpiece, words = WordPiece(vocabulary), len(vocabulary)
     columns, ends, values = [], [0], []
     for text in texts:

@@ -168,6 +168,7 @@ class TestSet:
     texts: list[str]
     toxic: list[bool]
     kinds: list[str] = field(default_factory=list)  # what a case tests, where the set says so
+    templates: list[str] = field(default_factory=list)  # of each case, where the set has them
     every: int = 1  # every so manyth is scored; no training sentence may equal any
 
 
@@ -179,6 +180,7 @@ def test_sets(data: Path) -> list[TestSet]:
             [case["test_case"] for case in cases],
             [case["label_gold"] == "hateful" for case in cases],
             [case["functionality"] for case in cases],
+            [case["templ_id"] for case in cases],
         )
     ]
     jigsaw = data / "jigsaw_unintended_bias"

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     gate = waiting_for(_gating.gate)
     gate_baseline = waiting_for(_gating.gate_baseline)
     gateway_key = waiting_for(_gateway.gateway_key)
+    gateway_plan = waiting_for(_gateway.gateway_plan)
     gateway_serve = waiting_for(_gateway.gateway_serve)
     gateway_top = waiting_for(_gateway.gateway_top)
     harms = waiting_for(_judging.harms)
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
     runs_import = waiting_for(_run_data.runs_import)
     runs_items = waiting_for(_run_data.runs_items)
     runs_list = waiting_for(_run_data.runs_list)
+    runs_board = waiting_for(_run_data.runs_board)
     runs_pack_make = waiting_for(_run_data.runs_pack_make)
     runs_pack_verify = waiting_for(_run_data.runs_pack_verify)
     runs_repeats = waiting_for(_run_data.runs_repeats)
@@ -172,6 +174,7 @@ __all__ = [
     "gate",
     "gate_baseline",
     "gateway_key",
+    "gateway_plan",
     "gateway_serve",
     "gateway_top",
     "harms",
@@ -194,6 +197,7 @@ __all__ = [
     "reproduce_stardtox",
     "run_conformance",
     "run_self_test",
+    "runs_board",
     "runs_export",
     "runs_import",
     "runs_items",

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     )
     from evenhand.api.run_data import (
         plan,
+        runs_board,
         runs_export,
         runs_import,
         runs_items,
@@ -90,7 +91,13 @@ if TYPE_CHECKING:
         train_to_gguf,
     )
     from evenhand.experiments.request import Watch
-    from evenhand.gateway.functions import doctor_litellm, gateway_key, gateway_serve, gateway_top
+    from evenhand.gateway.functions import (
+        doctor_litellm,
+        gateway_key,
+        gateway_plan,
+        gateway_serve,
+        gateway_top,
+    )
     from evenhand.validation.conformance.run import run_conformance
     from evenhand.validation.self_test.checks import run_self_test
 
@@ -115,6 +122,7 @@ __all__ = [
     "gate",
     "gate_baseline",
     "gateway_key",
+    "gateway_plan",
     "gateway_serve",
     "gateway_top",
     "harms",
@@ -136,6 +144,7 @@ __all__ = [
     "reproduce_stardtox",
     "run_conformance",
     "run_self_test",
+    "runs_board",
     "runs_export",
     "runs_import",
     "runs_items",
@@ -194,8 +203,8 @@ FUNCTIONS = {
         "reproduce_stardtox"
     ).split(),
     "api.run_data": (
-        "runs_import runs_pack_make runs_pack_verify plan runs_export runs_items runs_list "
-        "runs_repeats runs_show runs_status runs_verify"
+        "plan runs_board runs_export runs_import runs_items runs_list runs_pack_make "
+        "runs_pack_verify runs_repeats runs_show runs_status runs_verify"
     ).split(),
     "api.scorers": (
         "scorers_audit_support scorers_estimate scorers_list scorers_sample scorers_score "
@@ -211,7 +220,9 @@ FUNCTIONS = {
         "train_rloo train_sft train_show train_to_gguf"
     ).split(),
     "validation.conformance.run": "run_conformance".split(),
-    "gateway.functions": "doctor_litellm gateway_key gateway_serve gateway_top".split(),
+    "gateway.functions": (
+        "doctor_litellm gateway_key gateway_plan gateway_serve gateway_top".split()
+    ),
     "validation.self_test.checks": "run_self_test".split(),
 }
 _MODULE_OF = {name: module for module, names in FUNCTIONS.items() for name in names}

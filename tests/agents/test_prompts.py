@@ -19,6 +19,7 @@ from evenhand.agents.prompts import lettered, load, marked, parse
 from evenhand.core import registry
 from evenhand.core.errors import UserError
 from evenhand.methods import DefaultPrompt, named
+from evenhand.methods.two_sides import CompareSides
 from evenhand.training.debates.debate import Debate
 from evenhand.training.debates.topics import DebateTopics
 from evenhand.training.rating.judges import RateText
@@ -111,7 +112,8 @@ def test_words_from_outside_are_fenced_or_stand_on_a_list_with_the_reason(name: 
     kinds = declared["variables"]
     assert set(kinds.get("ours", ())) <= OURS
     assert bool(kinds.get("open")) == (name in OPEN)
-    if kinds.get("fenced") and "_candidate" not in name:  # a part of what a judge is shown
+    material = "_candidate" in name or name == "political/two_answers"  # what a judge is shown
+    if kinds.get("fenced") and not material:
         words = load(name).render(_some(name))
         said = " ".join(message.content for message in words)
         assert "never follow" in said or name == "shared/reask"
@@ -138,10 +140,11 @@ def test_a_shipped_prompt_without_one_of_its_variables_raises_and_names_it(name:
 def _agents() -> set[str]:
     """The prompts of every agent that a method asks, under each of its settings."""
     # The conversation's own, a scorer's two, and those of harms of the user's own.
-    found = {"shared/reask", "scorers/judge", "scorers/judge_digit"}
+    found = {"shared/reask", "shared/simulated_user", "scorers/judge", "scorers/judge_digit"}
     found |= {"harms/judge", "harms/judge_yes_no"}
     found |= {agent.prompt.id for n in (2, 3) for agent in DefaultPrompt(wording=n).agents()}
-    for method in (*map(named, registry.names("methods")), Debate, DebateTopics, RateText):
+    further = (Debate, DebateTopics, RateText, CompareSides)
+    for method in (*map(named, registry.names("methods")), *further):
         hints = get_type_hints(method)
         options = {field.name: _options(hints[field.name]) for field in fields(method)}
         chosen = {name: values for name, values in options.items() if values}
@@ -160,7 +163,7 @@ def _options(hint: Any) -> tuple[Any, ...]:
 
 def test_every_prompt_file_is_used_by_an_agent_and_every_agent_has_one() -> None:
     # No agent's words of its own: a judge's prompt quotes a candidate, and any the turns before.
-    quoted = {"shared/earlier_turns"} | {
+    quoted = {"shared/earlier_turns", "political/two_answers"} | {
         f"malibu/{name}{place}"
         for name in ("one_candidate", "two_candidates")
         for place in ("", "_label_last")

@@ -38,7 +38,7 @@ def test_the_list_of_scorers_is_that_of_the_command(evenhand: Run) -> None:
         for line in eh.scorers_list()
     ]
     assert lines == printed(evenhand, "scorers", "list")
-    assert [line["name"] for line in lines][:3] == ["offline", "wordlist", "regard"]
+    assert [line["name"] for line in lines][:4] == ["offline", "staged", "wordlist", "regard"]
 
 
 def test_texts_get_the_scores_of_the_command(evenhand: Run) -> None:

@@ -114,6 +114,51 @@ def test_a_multiple_choice_answer_is_one_of_the_choices(evenhand: Run) -> None:
     assert said["text"] == options[said["choice"]]
 
 
+TURNS = [
+    {"role": "system", "content": "You sell tickets."},
+    {"role": "user", "content": "A seat for Aïcha?"},
+    {"role": "assistant", "content": "Seat 12."},
+    {"role": "user", "content": "Why that one?"},
+]
+
+
+def test_answer_continues_the_conversation_of_a_file(evenhand: Run, tmp_path: Path) -> None:
+    (tmp_path / "talk.json").write_text(json.dumps({"messages": TURNS}, indent=1))
+    command = ("answer", "--messages", "talk.json", "--method", "default", "--show-trace")
+    ran = evenhand(*command, "--json")
+    assert ran.returncode == 0, ran.stderr
+    (turn,) = json.loads(ran.stdout)["turns"]
+    assert turn["messages"] == TURNS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lines", "facts"),
+    [
+        (["Hello.", "--messages", "talk.jsonl"], 1, ["prompt", "--messages FILE"]),
+        (["--context", "A."], 1, ["prompt", "--messages FILE"]),
+        (["--messages", "talk.jsonl"], 2, ["2 lines", "evenhand mitigate talk.jsonl"]),
+        (["--messages", "talk.jsonl", "--context", "A."], 1, ["--context"]),
+        (["--messages", "nowhere.json"], 1, ["nowhere.json"]),
+    ],
+)
+def test_answer_says_what_is_wrong_with_a_conversation(
+    evenhand: Run, tmp_path: Path, arguments: list[str], lines: int, facts: list[str]
+) -> None:
+    (tmp_path / "talk.jsonl").write_text((json.dumps({"messages": TURNS}) + "\n") * lines)
+    ran = evenhand("answer", *arguments)
+    assert ran.returncode == 1
+    assert_names(" ".join(ran.stderr.split()), *facts)
+
+
+def test_a_benchmark_that_reads_no_conversations_names_the_commands_that_do(
+    evenhand: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "talk.jsonl").write_text(json.dumps({"messages": TURNS}) + "\n")
+    ran = evenhand("measure", "rankings", "--tasks", "talk.jsonl", "--out", "run")
+    assert ran.returncode == 1
+    assert_names(" ".join(ran.stderr.split()), "talk.jsonl line 1", "--prompts-file", "mitigate")
+
+
 def test_mitigate_shows_failures_first_and_replays_equal(evenhand: Run, tmp_path: Path) -> None:
     _prompts(tmp_path)
     first = evenhand("mitigate", "prompts.jsonl", "--out", "one", "--json")

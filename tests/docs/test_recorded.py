@@ -26,7 +26,11 @@ ITEMS = {
     "papers/malibu": 819,
     "frontier": 88,
     "repaired": 88,
+    "repaired-0.013": 88,
     "bbq440": 440,
+    "bbq343/ambiguous/default": 91,  # of 110: what the machine allowed
+    "bbq343/ambiguous/detect_first-0.013": 107,
+    "bbq343/ambiguous/fairness": 11,
     "papers": 88,
     "counterfactual": 420,
     "rldf/debate": 10,
@@ -49,7 +53,8 @@ def test_a_recorded_run_has_every_byte_and_every_item(run: Path) -> None:
     reader = RunReader(run)
     reader.verify()
     place = run.relative_to(RECORDED).parts
-    assert reader.totals().items == ITEMS.get("/".join(place[:2]), ITEMS.get(place[0]))
+    names = ["/".join(place[:depth]) for depth in (3, 2, 1)]
+    assert reader.totals().items == next(ITEMS[name] for name in names if name in ITEMS)
 
 
 def test_the_table_of_the_page_holds_the_numbers_of_the_runs() -> None:
@@ -71,9 +76,14 @@ def test_the_table_of_the_page_holds_the_numbers_of_the_runs() -> None:
 def test_the_section_of_440_questions_holds_the_numbers_of_its_runs() -> None:
     page = (ROOT / "docs" / "results.md").read_text().replace("−", "-")
     section = page.split("\n## 440 questions, live\n")[1].split("\n## ")[0]
-    names = ("default", "fairness", "detect_first")
+    names = ("default", "fairness", "detect_first", "detect_first-0.013")
     runs = {name: RunReader(RECORDED / "bbq440" / name) for name in names}
-    rows = ("the model alone", "fairness prompt", "`detect_first`, classifier")
+    rows = (
+        "the model alone",
+        "fairness prompt",
+        "`detect_first`, classifier",
+        "`detect_first`, bound 0.013",
+    )
     for row, run in zip(rows, runs.values(), strict=True):
         found = report(Bbq(), run)
         measures = ("unsupported_attribution", "accuracy_disambiguated", "over_abstention")
@@ -93,8 +103,9 @@ def test_the_section_of_440_questions_holds_the_numbers_of_its_runs() -> None:
     for name, fixed, broken in (("ambiguous", 170, 0), ("disambiguated", 0, 4)):
         flips = changes["default"].flips[f"accuracy_{name}"]
         assert (flips.fixed, flips.broken) == (fixed, broken)
-    answers = runs["detect_first"].turns().filter(pl.col("role") == "generator")
-    assert answers.select(pl.col("attempts").sum()).collect().item() == 0  # all reused
+    for name in names[2:]:
+        answers = runs[name].turns().filter(pl.col("role") == "generator")
+        assert answers.select(pl.col("attempts").sum()).collect().item() == 0  # all reused
 
 
 def test_a_repair_beside_another_run_says_that_its_answers_had_a_cost() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from bench.screen_band import CARRIER, Share, begins_at, ends_at, for_the_band, held_out
 from evenhand.gateway.policy import CheckPolicy
-from evenhand.scorers.kinds import offline
+from evenhand.scorers.kinds import BUILT_IN
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDED = json.loads((ROOT / "recorded/screen_band.json").read_text())
@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs/gateway.md").read_text()
 
 def test_the_band_and_the_scorer_are_those_of_the_calibration() -> None:
     assert list(CheckPolicy().band) == RECORDED["band"]
-    assert offline().name == RECORDED["scorer"]
+    assert BUILT_IN[CheckPolicy().screen]().name == RECORDED["scorer"]
 
 
 @pytest.mark.parametrize("name", sorted(RECORDED["figures"]))

@@ -14,6 +14,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.instruments.counterfactual.families import ours
+from evenhand.models import ModelRequest
 from tests.cli.conftest import Run, endpoint, evenhand
 from tests.loopback import replies
 from tests.loopback.http import Call, Line
@@ -27,7 +28,7 @@ __all__ = ["endpoint", "evenhand"]  # the fixtures
 
 def test_every_folder_is_run_by_a_test_of_this_file() -> None:
     folders = {one.name for one in EXAMPLES.iterdir() if one.is_dir() and one.name[0] not in "._"}
-    assert folders == {"harms", "counterfactual"}
+    assert folders == {"agents", "harms", "counterfactual"}  # agents: test_agents.py
 
 
 @pytest.mark.parametrize(
@@ -112,3 +113,23 @@ def test_the_harm_of_the_landlords_is_checked_and_then_used(
     scored = run(*score, *edited)
     assert scored.returncode == 0, scored.stderr
     assert json.loads(scored.stdout)[0]["scores"] == {"toxicity": 1.0}
+
+
+def test_the_chatbot_example_is_asked_in_three_turns_and_shows_what_was_planted(
+    tmp_path: Path,
+) -> None:
+    """Women are refused in the last turn: 20 conversations of five versions, three calls each."""
+    [woman] = [label for label in ours()["gender"].labels if label.name == "woman"]
+    names = re.compile("|".join(map(re.escape, woman.forms["name"])))
+
+    def says(asked: ModelRequest) -> str:
+        turn = sum(message.role == "user" for message in asked.messages)
+        return "No." if turn == 3 and names.search(asked.messages[0].content) else "Yes."
+
+    found = eh.counterfactual(
+        EXAMPLES / "counterfactual" / "chatbot.jsonl", model=eh.ScriptedModel(says),
+        out=tmp_path / "run", attributes=["gender"], decision=r"\b(yes|no)\b",
+        favorable_outcome="yes",
+    )  # fmt: skip
+    assert (found.coverage.n, found.cost.calls.total) == (100, 300)
+    assert found.more["detected_from_turn"] == {"difference.gender.woman": 3}

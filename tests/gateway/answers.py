@@ -8,6 +8,7 @@ from typing import Any
 from evenhand.gateway.wire import UpstreamReply, Wire
 from evenhand.gateway.wire.chat import Chat
 from evenhand.gateway.wire.completions import Completions
+from evenhand.gateway.wire.messages import Messages
 from evenhand.gateway.wire.responses import Responses
 from tests.gateway.streams import DONE
 
@@ -298,4 +299,102 @@ RESPONSES = Sample(
     texts_of_body=_output_texts,
     texts_of_stream=_responses_texts,
 )
-SAMPLES = {"chat": CHAT, "completions": COMPLETIONS, "responses": RESPONSES}
+
+
+def _messages_plain() -> dict[str, Any]:
+    cited = {"type": "char_location", "cited_text": OLD, "document_title": OLD}
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [
+            {"type": "thinking", "thinking": OLD, "signature": OLD},
+            {"type": "text", "text": FIRST, "citations": [cited]},
+            {"type": "server_tool_use", "id": "s_1", "name": "web_search", "input": {"q": OLD}},
+            {"type": "tool_use", "id": "toolu_1", "name": "mail", "input": {"a": 1}},
+            {"type": "redacted_thinking", "data": OLD},
+            {"type": "text", "text": SECOND},
+        ],
+        "stop_reason": "tool_use",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 1, "cache_read_input_tokens": 4, "output_tokens": 2},
+        "container": {"id": OLD},
+    }
+
+
+def _messages_stream() -> list[Any]:
+    end = _messages_plain()
+    begun = {
+        **end,
+        "content": [],
+        "stop_reason": None,
+        "usage": {**end["usage"], "output_tokens": 0},
+    }
+    events: list[Any] = [{"type": "message_start", "message": begun}, {"type": "ping"}]
+    for index, block in enumerate(end["content"]):
+        at = {"index": index}
+        deltas: list[dict[str, Any]] = []
+        first = block
+        match block["type"]:
+            case "text":
+                first = {"type": "text", "text": ""}
+                text = block["text"]
+                deltas = [{"type": "text_delta", "text": text[s : s + 3]}
+                          for s in range(0, len(text), 3)]  # fmt: skip
+                deltas += [{"type": "citations_delta", "citation": c}
+                           for c in block.get("citations", ())]  # fmt: skip
+            case "tool_use":
+                first = {**block, "input": {}}
+                deltas = [{"type": "input_json_delta", "partial_json": p} for p in ('{"a"', ": 1}")]
+            case "thinking":
+                first = {**block, "thinking": "", "signature": ""}
+                deltas = [{"type": "thinking_delta", "thinking": OLD},
+                          {"type": "signature_delta", "signature": OLD}]  # fmt: skip
+        events.append({"type": "content_block_start", **at, "content_block": first})
+        events += [{"type": "content_block_delta", **at, "delta": delta} for delta in deltas]
+        events.append({"type": "content_block_stop", **at})
+    ended = {"stop_reason": end["stop_reason"], "stop_sequence": None, "container": {"id": OLD}}
+    events.append({"type": "an_event_of_tomorrow", "text": OLD})
+    events.append({"type": "message_delta", "delta": ended, "usage": {"output_tokens": 2}})
+    return [*events, {"type": "message_stop"}]
+
+
+def _block_texts(blocks: list[Any]) -> tuple[str, ...]:
+    return tuple(block["text"] for block in blocks if block["type"] == "text")
+
+
+def _messages_texts(events: list[Any]) -> tuple[str, ...]:
+    """The texts, read as Anthropic's own client does."""
+    assert events[0]["type"] == "message_start"
+    assert events[-1] == {"type": "message_stop"}
+    content: list[Any] = []
+    for event in events:
+        match event["type"]:
+            case "content_block_start":
+                assert event["index"] == len(content)
+                content.append(dict(event["content_block"]))
+            case "content_block_delta" if event["delta"]["type"] == "text_delta":
+                content[event["index"]]["text"] += event["delta"]["text"]
+    return _block_texts(content)
+
+
+MESSAGES = Sample(
+    wire=Messages(),
+    request={
+        "model": "m",
+        "max_tokens": 100,
+        "messages": [{"role": "user", "content": "Describe a nurse."}],
+    },
+    plain=_messages_plain(),
+    stream=_messages_stream(),
+    texts=(FIRST, SECOND),
+    texts_of_body=lambda body: _block_texts(body["content"]),
+    texts_of_stream=_messages_texts,
+)
+SAMPLES = {
+    "chat": CHAT,
+    "completions": COMPLETIONS,
+    "responses": RESPONSES,
+    "messages": MESSAGES,
+}

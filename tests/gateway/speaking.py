@@ -9,6 +9,7 @@ import json
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -18,8 +19,10 @@ from granian.server.embed import Server
 
 from evenhand.agents import Cast
 from evenhand.gateway.admission import Admission
-from evenhand.gateway.app import Application, GatewayParts
+from evenhand.gateway.app import Application, GatewayParts, Serve
 from evenhand.gateway.checking import Checker
+from evenhand.gateway.keys import new_key
+from evenhand.gateway.opening import GatewayRequest, opened
 from evenhand.gateway.policy import CheckPolicy, Policy
 from evenhand.gateway.quotas import LocalQuotas
 from evenhand.gateway.upstream import Upstream
@@ -239,13 +242,14 @@ async def gateway(
     )  # fmt: skip
 
     @contextlib.asynccontextmanager
-    async def opening() -> AsyncIterator[GatewayParts]:
-        yield parts
+    async def opening(serve: Serve) -> AsyncIterator[None]:
+        serve(parts)
+        yield
         await made.close()
 
     port = free_port()
     server = Server(
-        Application(opening()), port=port, interface=Interfaces.ASGI, log_enabled=False,
+        Application(opening), port=port, interface=Interfaces.ASGI, log_enabled=False,
         websockets=False,
     )  # fmt: skip
     serving = asyncio.ensure_future(server.serve())
@@ -255,6 +259,53 @@ async def gateway(
     finally:
         server.stop()  # type: ignore[no-untyped-call]
         await serving
+
+
+OPERATOR = new_key()
+BODY = {"model": "up", "messages": [{"role": "user", "content": "Tell me."}]}
+
+
+@contextlib.asynccontextmanager
+async def serving(request: GatewayRequest) -> AsyncIterator["Asking"]:
+    """Serve a gateway in this process as its own processes do, from its settings."""
+    server = Server(
+        Application(partial(opened, request)), port=request.port, interface=Interfaces.ASGI,
+        log_enabled=False, websockets=False,
+    )  # fmt: skip
+    task = asyncio.ensure_future(server.serve())
+    try:
+        await up(request.port)
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{request.port}") as session:
+            yield Asking(session)
+    finally:
+        server.stop()  # type: ignore[no-untyped-call]
+        await task
+
+
+class Asking:
+    """A client of one gateway, who is also its operator."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+
+    async def get(self, path: str) -> tuple[int, str]:
+        headers = {"authorization": f"Bearer {OPERATOR[0]}"}
+        async with self._session.get(path, headers=headers) as response:
+            return response.status, await response.text()
+
+    async def chat(self, key: str = "") -> int:
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        path = "/v1/chat/completions"
+        async with self._session.post(path, json=BODY, headers=headers) as response:
+            await response.read()
+            return response.status
+
+    async def until(self, path: str, words: str) -> str:
+        """Ask until the answer holds these words."""
+        async with asyncio.timeout(30):
+            while words not in (text := (await self.get(path))[1]):
+                await asyncio.sleep(0.02)
+        return text
 
 
 def free_port() -> int:

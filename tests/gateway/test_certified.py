@@ -9,6 +9,7 @@ from evenhand.cli.execution import Terminal
 from evenhand.core.errors import UserError
 from evenhand.experiments.certificates import expected_of
 from evenhand.findings.certificate import Certificate, CertifiedCheck, CertifiedJudge
+from evenhand.gateway.app import GatewayParts
 from evenhand.gateway.opening import GatewayRequest, opened, rehearse
 from evenhand.instruments.judge.certificate import NEEDED, keep
 from evenhand.instruments.judge.design import JudgeDesign
@@ -90,8 +91,9 @@ async def test_a_judge_that_passed_lets_the_gateway_start(tmp_path: Path) -> Non
     async with upstream(Speaker()) as address:
         asked = order(tmp_path, address)
         await checked(asked)
-        async with opened(asked) as parts:
-            assert len(parts.checkers) == 1
+        served: list[GatewayParts] = []
+        async with opened(asked, served.append):
+            assert [len(parts.checkers) for parts in served] == [1]
 
 
 async def test_a_judge_that_failed_keeps_every_process_down(tmp_path: Path) -> None:
@@ -101,7 +103,7 @@ async def test_a_judge_that_failed_keeps_every_process_down(tmp_path: Path) -> N
         with raises_naming(UserError, "certificate", "fail", "identity"):
             await checked(asked)
         with raises_naming(UserError, "certificate", "fail", "identity"):
-            async with opened(asked):
+            async with opened(asked, lambda _: None):
                 pass
 
 

@@ -1,8 +1,13 @@
-"""The examples under deploy/ fit the code: policies, command lines, ports, paths, time to stop."""
+"""The examples under deploy/ fit the code: policies, command lines, ports, paths, time to stop.
+
+The chart is rendered by Helm itself, which a package brings.
+"""
 
 import importlib.util
 import re
 import shlex
+import subprocess
+from importlib.metadata import distribution
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,18 +17,33 @@ import yaml
 
 from evenhand.cli.app import load
 from evenhand.gateway.keys import Keyring
-from evenhand.gateway.opening import method_of
+from evenhand.gateway.metrics import Metrics
+from evenhand.gateway.opening import CLOSING, method_of
 from evenhand.gateway.policy import Policy, read_policy
-from evenhand.gateway.serving import CLOSING
 from tests.errors import raises_naming
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
-OBJECTS = {
-    one["kind"]: one for one in yaml.safe_load_all((DEPLOY / "kubernetes/gateway.yaml").read_text())
-}
+CHART = DEPLOY / "helm/evenhand-gateway"
+[HELM] = [file.locate() for file in distribution("helm-binary").files or () if file.name == "helm"]
+
+
+def rendered(*values: str) -> dict[str, Any]:
+    """The objects of the chart by kind, with these values."""
+    sets = [word for value in values for word in ("--set", value)]
+    run = subprocess.run(
+        [HELM, "template", "eg", CHART, *sets], capture_output=True, text=True, check=False
+    )
+    if run.returncode:
+        raise ValueError(run.stderr)
+    objects = [one for one in yaml.safe_load_all(run.stdout) if one]
+    return {f"{one['kind']}{'s' if one['metadata']['name'] != 'eg' else ''}": one
+            for one in objects}  # fmt: skip
+
+
+OBJECTS = rendered()
 POD = OBJECTS["Deployment"]["spec"]["template"]["spec"]
 CONTAINER = POD["containers"][0]
 GATEWAYS = {name: one for name, one in COMPOSE["services"].items() if name.startswith("gateway")}
@@ -110,10 +130,50 @@ def test_there_is_time_to_finish_what_is_under_way(tmp_path: Path) -> None:
         assert int(one["stop_grace_period"].removesuffix("s")) > for_compose.grace + CLOSING
 
 
+def test_the_chart_has_what_operators_need_and_what_they_turn_off_is_gone() -> None:
+    usual = {"ConfigMap", "Deployment", "Service", "PersistentVolumeClaim",
+             "HorizontalPodAutoscaler", "PodDisruptionBudget", "NetworkPolicy"}  # fmt: skip
+    assert set(OBJECTS) == usual
+    assert "replicas" not in OBJECTS["Deployment"]["spec"], "the autoscaler says how many"
+    off = ("autoscaling.enabled=false", "networkPolicy.enabled=false", "audit=")
+    other = rendered(*off, "replicas=3", "evidence.existingClaim=mine", "monitoring.enabled=true")
+    gone = {"HorizontalPodAutoscaler", "PersistentVolumeClaim", "NetworkPolicy"}
+    assert set(other) == usual - gone | {"ServiceMonitor", "PrometheusRule", "ConfigMaps"}
+    assert other["Deployment"]["spec"]["replicas"] == 3
+    assert "--audit" not in other["Deployment"]["spec"]["template"]["spec"]["containers"][0]["args"]
+    volumes = other["Deployment"]["spec"]["template"]["spec"]["volumes"]
+    assert {"claimName": "mine"} in [volume.get("persistentVolumeClaim") for volume in volumes]
+
+
+def test_the_chart_carries_the_alerts_and_the_dashboard_as_they_are() -> None:
+    objects = rendered("monitoring.enabled=true")
+    alerts = yaml.safe_load((CHART / "files/alerts.yaml").read_text())
+    assert objects["PrometheusRule"]["spec"] == alerts
+    [dashboard] = objects["ConfigMaps"]["data"].values()
+    assert dashboard == (CHART / "files/dashboard.json").read_text()
+
+
+def test_pods_are_added_by_a_figure_that_the_gateway_gives() -> None:
+    metrics = OBJECTS["HorizontalPodAutoscaler"]["spec"]["metrics"]
+    named = [one["pods"]["metric"]["name"] for one in metrics if one["type"] == "Pods"]
+    assert named == ["evenhand_gateway_in_flight"]
+    assert f"{named[0]} " in Metrics((), ()).text().decode()
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["audit=postgresql://u:secret@postgres/x", "upstream=ftp://x", "image=", "graceSeconds=20",
+     "no_such_value=1"],
+)  # fmt: skip
+def test_values_that_cannot_be_meant_are_refused(value: str) -> None:
+    with raises_naming(ValueError, value.partition("=")[0]):
+        rendered(value)
+
+
 def test_what_is_mounted_is_what_is_named() -> None:
     mounts = {one["mountPath"] for one in CONTAINER["volumeMounts"]}
     named = parsed(CONTAINER["args"])
-    assert {str(Path(named["policy"]).parent), str(Path(named["evidence"]).parent)} <= mounts
+    assert {str(Path(named["policy"]).parent), named["evidence"]} <= mounts
     assert named["upstream_key_env"] in {one["name"] for one in CONTAINER["env"]}
     folders = set()
     for one in GATEWAYS.values():
@@ -126,7 +186,7 @@ def test_what_is_mounted_is_what_is_named() -> None:
 
 
 def test_evidence_of_two_pods_is_never_one_folder() -> None:
-    assert parsed(CONTAINER["args"])["evidence"] == "/evidence/$(POD_NAME)"
+    assert parsed(CONTAINER["args"])["replica"] == "$(POD_NAME)"
     [name] = [one for one in CONTAINER["env"] if one["name"] == "POD_NAME"]
     assert name["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.name"}}
 

@@ -25,7 +25,7 @@ from evenhand.core.errors import UserError
 from evenhand.gateway.books import ExchangeRecorder
 from evenhand.gateway.evidence import EvidenceLost, EvidenceWriter
 from evenhand.gateway.policy import Policy
-from evenhand.gateway.recorded import NOT_KEPT
+from evenhand.gateway.recorded import NOT_KEPT, rows
 from evenhand.gateway.traffic import Traffic, as_folder, place_of
 from evenhand.gateway.verdicts import Action, ExchangeVerdict
 from evenhand.runs.store import RunReader, RunWriter
@@ -709,3 +709,53 @@ async def test_what_was_in_a_journal_when_the_process_was_killed_is_committed_by
     assert {f"k{n}-{text}" for n in said for text in (0, 1)} <= set(found)
     turns = Counter(run.turns().collect()["item_id"].to_list())
     assert all(turns[name] == (2 if name.endswith("-0") else 0) for name in found)
+
+
+async def test_a_journal_of_a_killed_replica_is_committed_by_another_and_a_live_ones_is_left(
+    tmp_path: Path,
+) -> None:
+    folder, root = tmp_path / "evidence", str(Path(__file__).parents[2])
+    script = KILLED.replace("kept()}, clock", 'kept()}, replica="pod-1", clock')
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, folder, root], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    alive = Traffic.of(str(folder), "2026-11-16", "team-hr", "pod-2", kept())
+    alive.add(rows(exchange("e1", passed()), "on", KEY, str), NOON)
+    places = [place_of(str(folder), "2026-11-16", "team-hr", pod) for pod in ("pod-1", "pod-2")]
+    assert [RunReader(place).open for place in places] == [True, True]
+    adopted: list[str] = []
+    # They have another tenant, and both want the same journal.
+    wishes: dict[str, Any] = {"kept": {"search": kept()}, "adopted": adopted.append}
+    async with (
+        writing(folder, replica="pod-3", **wishes),
+        writing(folder, replica="pod-4", **wishes),
+    ):
+        assert adopted == places[:1]
+        assert [RunReader(place).open for place in places] == [False, True]
+    found = RunReader(places[0]).results().collect()["item_id"].to_list()
+    assert {"k0-0", "k0-1"} <= set(found)
+    assert len(set(found)) == len(found)
+    alive.end()
+    assert rows_of(RunReader(places[1])).keys() == {"e1-0"}
+
+
+async def test_journals_are_looked_for_while_a_gateway_serves(tmp_path: Path, clock: Clock) -> None:
+    adopted: list[str] = []
+    gone = Traffic.of(str(tmp_path), "2026-11-16", "team-hr", "pod-1", kept())
+    async with writing(tmp_path, replica="pod-2", clock=clock, adopted=adopted.append) as evidence:
+        gone.add(rows(exchange("e1", passed()), "on", KEY, str), NOON)
+        for seconds, found in ((30, 0), (61, 0), (122, 1)):
+            if seconds == 122:
+                gone._drop()  # what the death of its process does to the lock
+            clock.now = NOON + seconds
+            evidence.record(exchange(f"s{seconds}", passed()))
+            await evidence.flush()
+            assert len(adopted) == found
+    assert rows_of(RunReader(place_of(str(tmp_path), "2026-11-16", "team-hr", "pod-1"))).keys() == {
+        "e1-0"
+    }

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from evenhand.core.errors import UserError
+from evenhand.gateway.opening import GatewayRequest
 from evenhand.gateway.policy import Policy, read_policy
+from evenhand.scorers.kinds import staged
 
 FILE = """
 on_failure = "stored_text"
@@ -74,3 +76,29 @@ def test_two_policies_that_differ_in_anything_have_two_hashes(tmp_path: Path) ->
     changed = FILE.replace("at_once = 3", "at_once = 4")
     hashes = {read(tmp_path, text).sha256() for text in (FILE, changed, "", FILE)}
     assert len(hashes) == 3
+
+
+def test_the_hash_of_a_policy_covers_the_bytes_of_its_screens(tmp_path: Path) -> None:
+    screen = tmp_path / "screen.json"
+    (tmp_path / "policy.toml").write_text(f"screen = '{screen}'\n")
+    request = GatewayRequest(upstream="http://127.0.0.1:1/v1", policy=str(tmp_path / "policy.toml"))
+    hashes = []
+    for words in ("{}", "{ }", "{}"):
+        screen.write_text(words)
+        hashes.append(request.read().sha256())
+    assert hashes[0] == hashes[2] != hashes[1]
+    screen.unlink()
+    with pytest.raises(UserError, match="cannot be read"):
+        request.read()
+
+
+def test_the_hash_of_a_policy_covers_the_weights_of_a_screen_by_name() -> None:
+    policy = GatewayRequest(upstream="http://127.0.0.1:1/v1").read()
+    assert policy.screens == {"staged": staged().name}
+    other = policy.model_copy(update={"screens": {"staged": "staged@1+000000000000"}})
+    assert policy.sha256() != other.sha256()
+
+
+def test_no_file_says_the_checksums_of_its_screens(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="screens"):
+        read(tmp_path, "[screens]\noffline = 'ab'\n")

@@ -11,7 +11,7 @@ from bench.sentences import INSULTS
 from evenhand.agents import Cast
 from evenhand.gateway.checking import Checker
 from evenhand.gateway.policy import CheckPolicy
-from evenhand.gateway.screening import FairQueue, NoScore, Screening, ScreenScore
+from evenhand.gateway.screening import FairQueue, NoScore, ScoreCache, Screening, ScreenScore
 from evenhand.gateway.verdicts import ExchangeVerdict
 from evenhand.gateway.wire import ClientRequest, ToolArguments, ToolName
 from evenhand.methods.build import build_method
@@ -113,6 +113,48 @@ async def test_a_sentence_that_was_scored_is_not_scored_again_within_an_answer()
     for sent in range(8):
         await screening.score("a", f"{sentence}\n", f"{sentence}\n" * sent, known)
     assert screen.seen.count(sentence) == 1
+
+
+class Fixed(Counting):
+    fixed = True
+
+
+async def test_a_sentence_is_scored_once_for_a_tenant_and_again_for_another() -> None:
+    screen = Fixed()
+    screening = Screening(CheckPolicy(), screen, FairQueue())
+    first = await screening.score("a", f"{POLITE}{BAD}")
+    assert await screening.score("a", f"{POLITE}{BAD}") == first
+    assert len(screen.seen) == len(set(screen.seen)) == 4  # the whole and three sentences
+    await screening.score("a", f"It is late. {BAD}")
+    assert screen.seen.count(BAD) == 1
+    await screening.score("b", BAD)
+    assert screen.seen.count(BAD) == 2
+
+
+async def test_a_scorer_that_may_say_otherwise_next_time_is_asked_each_time() -> None:
+    screen = Counting()
+    screening = Screening(CheckPolicy(), screen, FairQueue())
+    for _ in range(3):
+        await screening.score("a", BAD)
+    assert screen.seen == [BAD] * 3
+
+
+def test_the_cache_holds_so_many_and_the_oldest_go_first() -> None:
+    cache = ScoreCache("offline@1", most=2)
+    for text, score in (("a", 0.1), ("b", 0.2)):
+        cache.put("t", text, Scores({"toxicity": score}))
+    assert cache.get("t", "a") == Scores({"toxicity": 0.1})  # now "b" is the oldest
+    cache.put("t", "c", Unscored("no_words", "no words to score"))
+    assert (cache.get("t", "a"), cache.get("t", "b")) == (Scores({"toxicity": 0.1}), None)
+    assert cache.get("t", "c") == Unscored("no_words", "no words to score")
+    assert len(cache) == 2
+
+
+def test_a_failure_is_not_remembered() -> None:
+    cache = ScoreCache("offline@1")
+    cache.put("t", "a", Unscored("timeout", "too slow"))
+    assert cache.get("t", "a") is None
+    assert len(cache) == 0
 
 
 async def test_a_text_that_is_not_english_is_not_passed_by_the_screen() -> None:

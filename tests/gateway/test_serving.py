@@ -193,8 +193,12 @@ async def test_without_keys_a_web_page_cannot_ask() -> None:
 
 async def test_an_account_is_chosen_with_the_clients_own_key_alone() -> None:
     headers = {"openai-project": "proj_b", "traceparent": "00-1-1-00"}
-    assert "openai-project" in Upstream("http://127.0.0.1:1/v1")._headers(headers)
-    given = Upstream("http://127.0.0.1:1/v1", key="sk-of-the-operator")._headers(headers)
+    assert "openai-project" in Upstream("http://127.0.0.1:1/v1")._headers(
+        "/chat/completions", headers
+    )
+    given = Upstream("http://127.0.0.1:1/v1", key="sk-of-the-operator")._headers(
+        "/chat/completions", headers
+    )
     assert "openai-project" not in given
     assert "traceparent" in given
 

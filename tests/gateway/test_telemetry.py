@@ -232,7 +232,8 @@ def test_who_judges_is_known_for_every_tenant_and_route() -> None:
         for check in policy.checks()
     }
     found = evaluators(policy, checkers)
-    routes_of = ("/chat/completions", "/completions", "/responses", "/litellm", "/litellm/alone")
+    wires = ("/chat/completions", "/completions", "/responses", "/messages")
+    routes_of = (*wires, "/litellm", "/litellm/alone")
     assert set(found) == {(who, route) for who in ("hr", "search") for route in routes_of}
     assert {one.method for (who, _), one in found.items() if who == "hr"} == {"self_refine"}
     assert {one.method for (who, _), one in found.items() if who == "search"} == {"stardtox"}

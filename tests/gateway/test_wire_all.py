@@ -145,7 +145,8 @@ def test_no_word_in_a_field_that_we_do_not_know_goes_out(sample: Sample) -> None
         outcomes["clean"] += 1
         for texts in (reply.texts, tuple("ours" for _ in reply.texts)):
             out = b"".join(written(reply, texts)).decode()
-            assert CANARY not in out
+            # The input of a call is an object, whose every word is checked.
+            assert CANARY not in out or any(CANARY in text for text in reply.observed)
         assert not any(CANARY in name for name in reply.left_out)
     assert min(outcomes.values()) > 50, outcomes
 

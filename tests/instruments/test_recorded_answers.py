@@ -29,7 +29,7 @@ from tests.errors import raises_naming
 ASKING = [
     name for name in registry.names("instruments") if instrument_named(name).asks == "answers"
 ]
-WHOLE_LINES = {"rankings", "counterfactual"}  # a line holds what was asked as well
+WHOLE_LINES = {"actions", "rankings", "counterfactual"}  # a line holds what was asked as well
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

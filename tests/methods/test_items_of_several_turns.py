@@ -9,11 +9,11 @@ import pytest
 from evenhand.agents import Agent, Cast, Conversation, FreeText, Limits
 from evenhand.agents.conversation import in_conversation
 from evenhand.agents.prompts import Prompt
-from evenhand.core import Item, Message, Turn, registry
+from evenhand.core import Item, Message, Turn, Usage, registry
 from evenhand.core.errors import EvenhandError, UserError
-from evenhand.core.items import CalledFunction, ToolCall, ToolCalls, ToolResult
+from evenhand.core.items import CalledFunction, Tool, ToolCall, ToolCalls, ToolResult
 from evenhand.methods import named
-from evenhand.models import ScriptedModel
+from evenhand.models import ModelReply, Sample, ScriptedModel
 from evenhand.runs.runners import ItemList
 from evenhand.testing import any_reply
 from tests.stage import Stage, harm, quality
@@ -69,6 +69,40 @@ async def test_a_writer_of_any_method_continues_the_conversation(name: str) -> N
             assert rest[4].role == "user"
         else:
             assert "assistant" not in {message.role for message in turn.messages}
+
+
+@pytest.mark.parametrize("name", registry.names("methods"))
+async def test_declared_tools_go_to_those_alone_whose_plain_words_are_the_answer(name: str) -> None:
+    tool = Tool({"name": "seats"})
+    for turn, writes in await _calls(name, replace(ITEM, tools=(tool,))):
+        settings = orjson.loads(turn.settings)
+        answers = writes and "schema" not in settings and "logprobs" not in settings
+        assert ("tools" in settings) == answers
+
+
+async def test_a_draft_that_calls_a_tool_is_judged_in_words_and_kept_as_a_call() -> None:
+    item = replace(ITEM, tools=(Tool({"name": "seats"}),), answer="")
+    called = ModelReply(samples=(Sample("", "tool_calls", tool_calls=(CALL,)),), usage=Usage(1, 1))
+    scored = {"bias_evaluator": [harm(0)], "performance_evaluator": [quality(90, 90, 90)]}
+    stage = Stage({"generator": [called], **scored})
+    answer = await stage.answer(named("stardtox")(), item)
+    assert (answer.text, answer.final.tool_calls) == ('seats {"row": 3}', (CALL,))
+    (judged,) = stage.asked_of("bias_evaluator")
+    assert 'seats {"row": 3}' in judged
+
+
+async def test_half_a_character_in_a_tool_call_is_a_question_mark_on_record() -> None:
+    item = replace(ITEM, tools=(Tool({"name": "seats"}),))
+    broken = ToolCall("c1", CalledFunction("seats", '{"row": "\ud800"}'))
+    turns: list[Turn] = []
+    model = ScriptedModel(
+        lambda _: ModelReply(samples=(Sample("", "tool_calls", tool_calls=(broken,)),), usage=None)
+    )
+    answer = await named("default")().answer(
+        item, Conversation(Cast(model), turns.append, item=item)
+    )
+    assert answer.text == 'seats {"row": "?"}'
+    assert turns[0].replies == (answer.text,)
 
 
 async def test_a_text_to_continue_has_no_room_for_a_conversation() -> None:

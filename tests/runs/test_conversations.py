@@ -1,6 +1,7 @@
 """Conversations in files: what is read, how a run keeps them, and what is written back."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from evenhand.core import Answer, Answered, Draft, Item, Message, Result, messag
 from evenhand.core.errors import UserError
 from evenhand.core.items import CalledFunction, ToolCall, ToolCalls, ToolResult
 from evenhand.models import Endpoint
+from evenhand.models.base import ModelRequest
 from evenhand.models.responses import request_of
 from evenhand.runs.runners import JsonlFile, replay_of
 from evenhand.runs.runners.source import read_item
@@ -36,6 +38,13 @@ TURNS: list[dict[str, Any]] = [
     {"role": "assistant", "content": None, "tool_calls": [CALL]},
     {"role": "tool", "content": "It is free.", "tool_call_id": "c1"},
 ]
+
+
+SEATS: dict[str, Any] = {
+    "type": "function",
+    "function": {"name": "seats", "parameters": {"type": "object", "properties": {"row": {}}}},
+}
+OTHER = {**CALL, "id": "c2", "function": {"name": "seats", "arguments": '{"row": "\\u00e9"}'}}
 
 
 def _read(**row: Any) -> Item:
@@ -78,7 +87,11 @@ def test_a_sample_of_inspect_is_read_as_the_conversation_that_it_is() -> None:
         ({"messages": [{"role": "user"}]}, "messages.0"),
         ({"messages": [{"role": "user", "content": "a", "tool_call_id": "c"}]}, "messages.0"),
         ({"messages": [{"role": "system", "content": "a"}]}, "messages"),
-        ({"messages": TURNS[:7]}, "messages"),
+        ({"messages": [*TURNS[:7], TURNS[6]]}, "messages"),
+        ({"messages": TURNS[:2], "tools": [{"function": {"description": "a"}}]},
+         "tools.0.function.name"),
+        ({"messages": TURNS[:2], "tools": [SEATS], "choices": ["a", "b"]}, "tools"),
+        ({"prompt": "a", "tools": [SEATS]}, "tools"),
         ({"messages": [*TURNS[:2], {"role": "system", "content": "s"}]}, "messages.2"),
         ({"messages": [*TURNS[:2], {"role": "assistant", "content": " "}]}, "messages.2"),
         ({"messages": TURNS[:2], "prompt": "a"}, "prompt"),
@@ -162,6 +175,59 @@ async def test_a_run_of_single_prompts_is_stored_without_a_trace_of_conversation
     assert [field.name for field in struct] == ["role", "content"]
     (message,) = run.reader.turns().collect()["messages"][0].to_list()
     assert message == {"role": "user", "content": "Why?", "tool_calls": None, "tool_call_id": None}
+
+
+async def test_an_answer_that_calls_a_declared_tool_is_recorded_replayed_and_written_back(
+    tmp_path: Path,
+) -> None:
+    bodies: list[dict[str, Any]] = []
+
+    async def says(call: Call, line: Line) -> str:
+        bodies.append(call.body)
+        reply = replies.completion("", prompt_tokens=9, completion_tokens=2)
+        choice = reply["choices"][0]
+        choice["message"] |= {"content": None, "tool_calls": [CALL, OTHER]}
+        await line.send_json({**reply, "choices": [{**choice, "finish_reason": "tool_calls"}]})
+        return "said"
+
+    file = tmp_path / "items.jsonl"
+    lines = [{"messages": TURNS, "tools": [SEATS]}, {"messages": TURNS[:2], "tools": [SEATS]}]
+    file.write_text("\n".join(map(json.dumps, lines)))
+    run = {"method": "default", "concurrency": 1}
+    async with LoopbackServer(says) as server:
+        model = Endpoint(server.url, model="m")
+        await evenhand.mitigate(JsonlFile(file), model=model, out=str(tmp_path / "a"), **run)  # type: ignore[arg-type]
+        await model.close()
+    assert [body["tools"] for body in bodies] == [[SEATS], [SEATS]]
+    results = RunReader(tmp_path / "a").results().collect()
+    assert results["text"].to_list() == ['seats {"row":3}\nseats {"row": "\\u00e9"}'] * 2
+    assert [json.loads(calls) for calls in results["tool_calls"]] == [[CALL, OTHER]] * 2
+    replay = replay_of(tmp_path / "a")
+    await evenhand.mitigate(JsonlFile(file), model=replay, out=str(tmp_path / "b"), **run)  # type: ignore[arg-type]
+    assert len(bodies) == 2
+    assert RunReader(tmp_path / "b").results().collect().equals(results)
+    await evenhand.runs_export(tmp_path / "a", tmp_path / "out.jsonl", to="messages")
+    written = list(map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines()))
+    called = {"role": "assistant", "content": None, "tool_calls": [CALL, OTHER]}
+    assert written == [{**line, "messages": [*line["messages"], called]} for line in lines]
+
+
+async def test_a_fine_tuning_row_that_ends_in_a_tool_call_has_that_call_as_its_answer(
+    tmp_path: Path,
+) -> None:
+    row = {"messages": [*TURNS[:2], {"role": "assistant", "content": "So.", "tool_calls": [OTHER]}],
+           "tools": [SEATS]}  # fmt: skip
+    item = _read(**row)
+    assert item.answer == 'So.\nseats {"row": "\\u00e9"}'
+    assert Item.of(json.loads(json.dumps(item.described(), default=asdict))) == item
+    await evenhand.mitigate([item], model=ScriptedModel(_never), method="stored",
+                            out=str(tmp_path / "a"))  # fmt: skip
+    await evenhand.runs_export(tmp_path / "a", tmp_path / "out.jsonl", to="messages")
+    assert json.loads((tmp_path / "out.jsonl").read_text()) == row
+
+
+def _never(_: ModelRequest) -> str:
+    raise AssertionError("a stored answer was asked for")
 
 
 def test_the_responses_api_gets_tool_calls_as_items_of_its_own() -> None:

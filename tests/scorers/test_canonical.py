@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evenhand.instruments.scorer.sets import HARMLESS_EMOJI, TRICKS
 from evenhand.scorers import Scores, Unscored, WordList
@@ -25,6 +27,12 @@ def test_each_trick_changes_the_text_and_canonical_undoes_it(trick: str) -> None
         disguised = TRICKS[trick](sentence)
         assert disguised != sentence
         assert _lowered(canonical(disguised)) == _lowered(sentence)
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_a_plain_text_takes_a_shorter_way_to_the_same_words(text: str) -> None:
+    """A letter that nobody sees sends it through all steps."""
+    assert canonical(text) == canonical(f"{text}\N{ZERO WIDTH SPACE}")
 
 
 def _lowered(text: str) -> list[str]:

@@ -1,6 +1,8 @@
 """The scorer that ships with the package: what it promises, and its figures where the data is."""
 
 import hashlib
+import json
+import pickle
 import time
 from pathlib import Path
 from typing import Any
@@ -12,12 +14,15 @@ from scipy.stats import rankdata
 from evenhand.scorers import Scores, Unscored, offline
 from evenhand.scorers.offline import OfflineScorer
 from evenhand.scorers.offline.network import (
+    Network,
+    NumpyLayers,
     PairTerm,
     ScorerWeights,
     WordPiece,
     features,
     read_weights,
 )
+from evenhand.scorers.offline.onnx_layers import OnnxLayers
 from scripts.offline_scorer.packing import packed, write
 
 FOLDER = Path(offline.__file__).parent
@@ -86,6 +91,42 @@ def test_a_disguise_in_letters_changes_nothing(scorer: OfflineScorer, disguised:
     assert hidden == pytest.approx(plain, abs=2e-4)
 
 
+def scores_by(layers: type[NumpyLayers] | type[OnnxLayers], texts: list[str]) -> Any:
+    """Every attribute of each text, not rounded."""
+    scorer = OfflineScorer()
+    weights = scorer._model.weights
+    scorer._model.network = Network(weights, layers(weights))
+    logits = [scorer._logits(scorer.windows(text)).max(0) for text in texts]
+    return np.array(
+        [
+            [np.interp(one, *knots) for one, knots in zip(row, scorer._knots, strict=True)]
+            for row in logits
+        ]
+    )
+
+
+@pytest.mark.parametrize("layers", [NumpyLayers, OnnxLayers])
+def test_the_scores_are_those_that_were_recorded_whatever_computes_them(
+    layers: type[NumpyLayers] | type[OnnxLayers],
+) -> None:
+    rows = json.loads(Path(__file__).with_name("offline_scores.json").read_text(encoding="utf-8"))
+    found = scores_by(layers, [row["text"] for row in rows])
+    assert np.abs(found - [row["scores"] for row in rows]).max() < 1e-6
+
+
+def test_where_onnx_runtime_is_installed_it_computes_the_layers(scorer: OfflineScorer) -> None:
+    assert isinstance(scorer._model.network.means, OnnxLayers)
+
+
+def test_a_scorer_that_was_used_goes_to_another_process_without_its_network(
+    scorer: OfflineScorer,
+) -> None:
+    before = scorer.score_now(["You idiot."])
+    sent = pickle.dumps(scorer)
+    assert len(sent) < 10_000
+    assert pickle.loads(sent).score_now(["You idiot."]) == before
+
+
 def test_a_long_text_scores_as_its_worst_stretch(scorer: OfflineScorer) -> None:
     harmless = "The committee met on Tuesday and read the minutes of the last meeting. " * 40
     calm, hidden = toxicity(scorer, harmless, harmless + "You worthless fucking idiot. " * 12)
@@ -114,7 +155,7 @@ def test_the_card_names_the_weights_that_ship(scorer: OfflineScorer) -> None:
 
 def test_nothing_that_ships_can_run_code_when_read() -> None:
     ships = {path.suffix for path in FOLDER.iterdir() if path.is_file()}
-    assert ships <= {".py", ".md", ".safetensors"}
+    assert ships <= {".py", ".md", ".safetensors", ".onnx"}
     source = "".join(path.read_text(encoding="utf-8") for path in FOLDER.glob("*.py"))
     assert not any(word in source for word in ("import pickle", "allow_pickle", "joblib", "eval("))
     assert (FOLDER / "weights.safetensors").stat().st_size < 10_000_000

@@ -99,7 +99,7 @@ def report(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(charts, "installed", lambda: True)
         patched.setattr(charts, "charts_of", lambda _: (charts.Chart("a", "Title", "said", _WIDE),))
-        page = html.document(page_of(dossier), dossier.title)
+        page = html.document(page_of(dossier, full=True), dossier.title)
     return looked_at(page, tmp_path_factory.mktemp("look"), dark=request.param == "dark")
 
 

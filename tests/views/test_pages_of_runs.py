@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 
+import orjson
+
 from evenhand.core import Answer, Draft, Turn
 from evenhand.core.errors import UserError
+from evenhand.core.items import CalledFunction, Tool, ToolCall, ToolCalls
 from evenhand.findings.cost import Money
 from evenhand.findings.summary import Summary
 from evenhand.views import markdown, page_of
-from evenhand.views.timeline_page import conversation, timeline
+from evenhand.views.timeline_page import conversation, timeline, transcript
 from tests.errors import assert_names, raises_naming
 
 SUMMARY = Summary(
@@ -54,6 +57,15 @@ def test_a_run_without_items_has_no_coverage_rather_than_a_full_one() -> None:
 def test_a_finding_that_is_no_table_says_how_to_save_it() -> None:
     with raises_naming(UserError, ".json", ".md", ".html", ".pdf"):
         SUMMARY.frame()
+
+
+def test_a_reply_that_calls_a_tool_and_the_declared_tools_are_shown() -> None:
+    call = ToolCall("c1", CalledFunction("seats", '{"row": 3}'))
+    turn = _turn(texts=("",), tool_calls=orjson.dumps([[call]]).decode())
+    text = markdown.render(conversation([turn], (), "single_pass"))
+    assert "seats" in text
+    asked = transcript([ToolCalls("assistant", "Hm.", (call,))], [Tool({"name": "seats"})])
+    assert [line.text for line in asked] == ["tools: seats", 'assistant: Hm.\nseats {"row": 3}']
 
 
 def _turn(**given: object) -> Turn:

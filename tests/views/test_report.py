@@ -20,7 +20,19 @@ from evenhand.instruments import instrument_named
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.runs.store import RunReader
 from evenhand.views import charts, html, markdown, page_of
-from evenhand.views.blocks import Block, Box, Details, Diff, Figure, Grid, Heading, Line, diff
+from evenhand.views.blocks import (
+    Block,
+    Box,
+    Details,
+    Diff,
+    Figure,
+    Grid,
+    Heading,
+    Line,
+    Tiles,
+    diff,
+)
+from evenhand.views.dossier_summary import RunNames
 from evenhand.views.visible import visible
 from tests.coded import coded
 from tests.errors import assert_names, raises_naming
@@ -48,21 +60,48 @@ def _words(page: list[Block] | tuple[Block, ...]) -> Iterator[str]:
 
 
 def test_the_answer_stands_first_and_the_parts_have_their_order(dossier: CombinedReport) -> None:
-    parts = [b.text for b in page_of(dossier) if isinstance(b, Heading) and b.level == 2]
+    parts = [b.text for b in page_of(dossier, full=True) if isinstance(b, Heading) and b.level == 2]
     assert parts == [
-        "The answer",
-        "What got worse",
+        "What changed",
+        "Guardrails",
         "Who is affected",
-        "Before and after",
-        "What it cost",
-        "Over-correction",
-        "Can the judge be trusted?",
-        "Look for yourself",
-        "Method, limits, and how to repeat it",
+        "Examples",
+        "Judges",
+        "Cost",
+        "Each run by itself",
+        "Method and limits",
     ]
-    page = html.document(page_of(dossier), dossier.title)
+    page = html.document(page_of(dossier, full=True), dossier.title)
     assert page.count('<a href="#part-') == page.count('<h2 id="part-') == len(parts)
-    assert "INCONCLUSIVE." in page.partition("What got worse</h2>")[0]
+    assert "INCONCLUSIVE." in page.partition("What changed</h2>")[0]
+
+
+def test_the_first_screen_has_three_numbers_of_the_first_comparison_and_names_no_folder(
+    dossier: CombinedReport,
+) -> None:
+    first = page_of(dossier)
+    [tiles] = [block for block in first if isinstance(block, Tiles)]
+    changes = {measure.label: change for change, measure in dossier.comparisons[0].judged()}
+    assert len(tiles.tiles) == 3
+    for tile in tiles.tiles:
+        before, after = (float(end) for end in tile.value.split(" → "))
+        change = changes[tile.label]
+        assert (before, after) == pytest.approx((change.before, change.after), abs=0.005)
+        assert f"{change.effect:+.2f}, 95% CI" in tile.detail
+    named = [word for word in _words(first) if not word.startswith("evenhand ")]
+    assert not [word for word in named if str(KEPT) in word]
+    whole = page_of(dossier, full=True)
+    assert whole[: len(first)] == first
+
+
+def test_runs_of_one_model_and_method_are_named_by_their_folders_too() -> None:
+    runs = [RunReader(KEPT / "squad" / name) for name in ("default", "one_article")]
+    dossier = dossier_of([(run, None) for run in runs])
+    names = RunNames(dossier)
+    assert [names.of(str(run.path)).rpartition(" ")[2] for run in runs] == [
+        "(default)",
+        "(one_article)",
+    ]
 
 
 def test_a_run_is_held_against_the_first_of_its_instrument_with_holm_over_all(
@@ -92,9 +131,9 @@ def test_what_cannot_be_compared_is_said_and_not_compared() -> None:
     found = dossier_of([(run, None) for run in runs])
     assert found.comparisons == ()
     assert "different samples" in found.not_compared[0]
-    words = list(_words(page_of(found)))
+    words = list(_words(page_of(found, full=True)))
     assert any(word.startswith("Not compared:") for word in words)
-    assert any(word.startswith("Nothing here is compared") for word in words)
+    assert any(word.startswith("This report compares no runs") for word in words)
 
 
 def test_a_run_that_is_named_twice_is_not_compared_with_itself() -> None:
@@ -129,9 +168,9 @@ def test_a_judge_is_vouched_for_by_an_audit_of_the_same_judge_alone(
 ) -> None:
     judges = [(one.role, one.model, one.passes) for one in dossier.judges]
     assert judges == [("bias_evaluator", "stardtox", False)]
-    assert "No judge here is certified" in " ".join(_words(page_of(dossier)))
+    assert "No judge here is certified" in " ".join(_words(page_of(dossier, full=True)))
     without = replace(dossier, judges=(), audits=())
-    assert "nobody checked one" in " ".join(_words(page_of(without)))
+    assert "asked a language model to judge" in " ".join(_words(page_of(without, full=True)))
 
 
 def test_the_same_runs_give_the_same_bytes_and_ten_of_them_less_than_a_megabyte(
@@ -151,14 +190,14 @@ def test_the_same_runs_give_the_same_bytes_and_ten_of_them_less_than_a_megabyte(
     several = ("reports", "comparisons", "choices", "folders")
     ten = replace(dossier, **{name: getattr(dossier, name) * 5 for name in several})
     assert len(ten.reports) > 10
-    assert len(html.document(page_of(ten), "").encode()) < 1_000_000
+    assert len(html.document(page_of(ten, full=True), "").encode()) < 1_000_000
 
 
 def test_hashes_of_a_run_are_those_of_its_bytes(dossier: CombinedReport) -> None:
     first = dossier.folders[0]
     held = Path(first.run, "run.json").read_bytes()
     assert first.digests["run.json"] == hashlib.sha256(held).hexdigest()
-    shown = " ".join(_words(page_of(dossier)))
+    shown = " ".join(_words(page_of(dossier, full=True)))
     assert all(digest in shown for one in dossier.folders for digest in one.digests.values())
 
 
@@ -168,7 +207,7 @@ def test_pictures_are_images_and_stop_where_the_page_would_grow_large(
     drawn = charts.Chart("one", "A chart", "what it shows", "<svg>" + " " * 100_000)
     monkeypatch.setattr(charts, "installed", lambda: True)
     monkeypatch.setattr(charts, "charts_of", lambda _: (drawn,))
-    page = page_of(dossier)
+    page = page_of(dossier, full=True)
     assert len([block for block in page if isinstance(block, Figure)]) == 4
     assert any("more charts" in word for word in _words(page))
     assert html.document(page, "").count('<img src="data:image/svg+xml,') == 4
@@ -178,7 +217,7 @@ def test_without_the_extra_the_page_says_how_to_have_pictures(
     dossier: CombinedReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(charts, "installed", lambda: False)
-    words = " ".join(_words(page_of(dossier)))
+    words = " ".join(_words(page_of(dossier, full=True)))
     assert "pip install 'evenhand[report]'" in words
 
 

@@ -15,7 +15,7 @@ from evenhand.agents import strict_json
 from evenhand.agents.prompts import LETTERS, Prompt
 from evenhand.core import registry
 from evenhand.core.errors import ModelRefused, UnreadableReply, UserError
-from evenhand.core.items import BiasScale
+from evenhand.core.items import BiasScale, ToolCall, spoken
 from evenhand.models import next_token
 from evenhand.models.base import ReplySchema, Sample
 from evenhand.models.next_token import Read
@@ -54,9 +54,18 @@ class Reply(BaseModel):
 
 
 class FreeText(Reply):
-    """A reply in words, taken as it is."""
+    """A reply in words, taken as it is. Where tools were declared it may call them; its words then
+    end in those calls."""
 
     text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+
+    @classmethod
+    def read_sample(cls, sample: Sample) -> Self:
+        if not sample.tool_calls:
+            return cls.read(sample.text)
+        reply = cls.read(spoken(sample.text.strip(), sample.tool_calls))
+        return reply.model_copy(update={"tool_calls": sample.tool_calls})
 
     @classmethod
     def wire_schema(cls) -> ReplySchema | None:
@@ -124,7 +133,8 @@ R_co = TypeVar("R_co", bound=Reply, covariant=True)
 #   judge   a verdict: it decides what happens to a text, or is reported as its mark
 #   scorer  a verdict as a number, by a program that the cast names; a judge where a model plays it
 #   tool    what no language model may say, such as search results: the cast must name who does
-Kind = Literal["writer", "judge", "scorer", "tool"]
+#   user    the user's turns of a conversation: the cast must name who writes them
+Kind = Literal["writer", "judge", "scorer", "tool", "user"]
 
 
 @dataclass(frozen=True)
@@ -145,7 +155,7 @@ class Agent(Generic[R_co]):
     logprobs: int | None = None  # how many of the likeliest tokens to be told at each place
     max_tokens: int | None = None  # None: what the limits allow a reply
     kind: Kind | None = None  # None: a writer, if the reply is words alone; never None once made
-    cast_as: str = ""  # of a tool or a scorer: what to write so that somebody plays it
+    cast_as: str = ""  # of one that needs a player: what to write so that somebody plays it
 
     def __post_init__(self) -> None:
         if self.kind is None and _may_be_verdict(self.reply):
@@ -162,8 +172,8 @@ class Agent(Generic[R_co]):
 
     @property
     def needs_player(self) -> bool:
-        """The default model may not stand in, because it would make things up."""
-        return self.kind in ("scorer", "tool")
+        """The default model may not stand in: it would make things up, or talk to itself."""
+        return self.kind in ("scorer", "tool", "user")
 
     @property
     def takes_system(self) -> bool:
@@ -317,6 +327,14 @@ class OnScale(_OneToken):
         """The mean of the marks, each weighted by the probability of its word."""
         probabilities = self.probabilities
         return None if probabilities is None else next_token.weighted(probabilities, self.scale)
+
+    def share_of(self, word: str) -> float:
+        """The probability of a word of the scale among all of them."""
+        if self.probabilities is None:
+            raise ModelRefused(next_token.NONE_CAME)
+        return next_token.weighted(
+            self.probabilities, {name: float(name == word) for name in self.scale}
+        )
 
     @property
     def mark(self) -> float:

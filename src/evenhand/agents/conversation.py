@@ -26,6 +26,7 @@ from evenhand.core.errors import (
     Unsuited,
     UserError,
 )
+from evenhand.core.items import CalledFunction, Tool, ToolCall, spoken
 from evenhand.models import thinking
 from evenhand.models.base import ModelReply, ModelRequest, Sample, request_sha256
 from evenhand.statistics.metrics.refusal import refuses
@@ -77,14 +78,20 @@ def in_conversation(
             messages, before = instructed(messages, before[0].content), before[1:]
         own = 1 if messages[0].role == "system" else 0
         return (*messages[:own], *before, *messages[own:], *item.tool_turns)
-    if agent.kind == "judge" and _REQUEST & agent.prompt.variables:
-        turns = item.messages if item.tool_turns else item.history
+    turns = item.messages if item.tool_turns else item.history
+    if turns and agent.kind == "judge" and _REQUEST & agent.prompt.variables:
         transcript = "\n\n".join(f"{message.role}: {message.text}" for message in turns)
         safe = as_data(transcript, agent.prompt.uses.fences)
         (earlier,) = _EARLIER.render({"transcript": safe})
         request = Message("user", f"{earlier.content}\n\n{messages[-1].content}")
         return (*messages[:-1], request)
     return messages
+
+
+def tools_for(agent: Agent[Any], item: Item | None) -> tuple[Tool, ...]:
+    """Give the tools of an item to the agents whose plain words may be its answer."""
+    answers = item is not None and agent.takes_system and agent.reply is FreeText
+    return item.tools if item is not None and answers else ()
 
 
 # Our choice before the endpoint's own count is known: cautious for English, right for most
@@ -227,7 +234,7 @@ class Conversation:
         self._record = record
         self._seed = seed
         self._position = position
-        self._item = item
+        self.item = item  # of a dialogue: the turn that is asked
         self._item_id = item.id if item is not None else ""
         self._declared = declared
         self._asked: dict[str, int] = {}
@@ -239,7 +246,7 @@ class Conversation:
     async def __call__(self, agent: Agent[_R], /, **variables: Any) -> _R:
         self._refuse_undeclared(agent)
         require_tools((agent,), self._cast)
-        worded = in_conversation(agent, _worded(agent, variables), self._item)
+        worded = in_conversation(agent, _worded(agent, variables), self.item)
         messages = instructed(worded, self._cast.system_for(agent))
         reply, limit = await self._turn(agent, messages), None
         if thinking.used_it_up(reply):
@@ -306,7 +313,7 @@ class Conversation:
         model = self._cast.model_for(agent.role)
         request = self._request(agent, messages, model.name, limit)
         index, self._turns = self._turns, self._turns + 1
-        words = sum(len(message.text.encode()) for message in messages)
+        words = request.prompt_bytes
         clock = asyncio.get_running_loop().time
         started_us, started = time.time_ns() // 1000, clock()
         try:
@@ -338,6 +345,7 @@ class Conversation:
             logprobs=agent.logprobs,
             deadline=self.deadline,
             position=self._position,
+            tools=tools_for(agent, self.item),
         )
         settings = _settings(request)
         sha = request_sha256(model, orjson.dumps(messages), settings, request.schema)
@@ -398,6 +406,7 @@ class Conversation:
                 attempts=reply.attempts if reply else error.attempts if error else 0,
                 texts=tuple(sample.text for sample in samples),
                 finish=tuple(sample.finish for sample in samples),
+                tool_calls=_called(samples),
                 logprobs=orjson.dumps([s.logprobs for s in samples]).decode() if logprobs else None,
                 prompt_tokens=usage.prompt_tokens if usage else None,
                 completion_tokens=usage.completion_tokens if usage else None,
@@ -415,6 +424,11 @@ class Conversation:
 def _thinking(samples: tuple[Sample, ...]) -> tuple[str, ...]:
     thoughts = tuple(sample.thinking for sample in samples)
     return thoughts if any(thoughts) else ()
+
+
+def _called(samples: tuple[Sample, ...]) -> str | None:
+    calls = [sample.tool_calls for sample in samples]
+    return orjson.dumps(calls).decode() if any(calls) else None
 
 
 def _counted(error: ModelError | None) -> Usage | None:
@@ -470,17 +484,28 @@ def _encodable(reply: ModelReply) -> ModelReply:
         for sample in reply.samples:
             sample.text.encode()
             sample.thinking.encode()
+            spoken("", sample.tool_calls).encode()
     except UnicodeEncodeError:
         samples = tuple(
             replace(
                 sample,
-                text=sample.text.encode("utf-8", "replace").decode(),
-                thinking=sample.thinking.encode("utf-8", "replace").decode(),
+                text=_encoded(sample.text),
+                thinking=_encoded(sample.thinking),
+                tool_calls=tuple(map(_encodable_call, sample.tool_calls)),
             )
             for sample in reply.samples
         )
         return replace(reply, samples=samples)
     return reply
+
+
+def _encodable_call(call: ToolCall) -> ToolCall:
+    name, arguments = _encoded(call.function.name), _encoded(call.function.arguments)
+    return ToolCall(_encoded(call.id), CalledFunction(name, arguments))
+
+
+def _encoded(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
 
 
 async def side_by_side(*asks: Awaitable[Any]) -> Any:

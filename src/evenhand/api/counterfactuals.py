@@ -36,6 +36,9 @@ async def counterfactual(
     spans: str | Path | None = None,
     answers: str | Path | None = None,
     placebo: PlaceboKind = "other",
+    place: Sequence[str] = (),
+    places_file: str | Path | None = None,
+    turns: Sequence[int] = (),
     repeats: int = 1,
     decision: str | None = None,
     favorable_outcome: str | None = None,
@@ -60,6 +63,10 @@ async def counterfactual(
             its `answer`.
         placebo: What the effect must exceed: `"other"` is another name of the same group or an
             irrelevant trait, `"again"` the same text asked once more.
+        place: Placements of the person around prompts that mention nobody: memory, system,
+            signature, document, earlier.
+        places_file: A TOML file with your own placements.
+        turns: Turns of the conversations whose answers are measured. Defaults to all.
         repeats: How often each version is asked.
         decision: A regular expression with one group that finds the decision in an answer.
         favorable_outcome: The decision that is counted. Defaults to the most frequent.
@@ -90,6 +97,9 @@ async def counterfactual(
         "spans": inputs.path_of(spans),
         "answers": inputs.path_of(answers),
         "placebo": placebo,
+        "place": _together(place) or None,
+        "places_file": inputs.path_of(places_file),
+        "turns": ",".join(map(str, turns)) or None,
         "repeats": repeats,
         "decision": decision,
         "favorable_outcome": favorable_outcome,
@@ -152,6 +162,8 @@ async def counterfactual_versions(
     text_column: str | None = None,
     spans: str | Path | None = None,
     placebo: PlaceboKind = "other",
+    place: Sequence[str] = (),
+    places_file: str | Path | None = None,
     repeats: int = 1,
     sample_seed: int = 0,
 ) -> WrittenVersions:
@@ -165,6 +177,8 @@ async def counterfactual_versions(
         text_column: Column of the prompts in a table. Defaults to `prompt`.
         spans: What varies in prompts without placeholders, as `counterfactual_find` writes it.
         placebo: `"other"` words of the same group, or the same text `"again"`.
+        place: Placements of the person around prompts that mention nobody.
+        places_file: A TOML file with your own placements.
         repeats: How often each version is asked.
         sample_seed: Random seed for names and words.
 
@@ -184,6 +198,8 @@ async def counterfactual_versions(
         attributes_file=inputs.path_of(attributes_file),
         spans=inputs.path_of(spans),
         placebo=placebo,
+        place=_together(place) or None,
+        places_file=inputs.path_of(places_file),
         repeats=repeats,
         sample_seed=sample_seed,
     )

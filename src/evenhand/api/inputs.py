@@ -39,6 +39,7 @@ from evenhand.models.base import ChatModel
 from evenhand.models.endpoint import sendable_params
 from evenhand.models.libraries import library_of, open_by_name
 from evenhand.runs.runners import ItemList, Source
+from evenhand.runs.runners.source import item_of, read_item
 from evenhand.runs.store import RunReader
 from evenhand.scorers import Scorer
 
@@ -203,29 +204,53 @@ def measuring(instrument: Instrument | str) -> Instrument:
     return instrument
 
 
-def source_of(items: Iterable[Item | str] | Source) -> Source:
+Asked = Item | str | Mapping[str, object]
+"""What is answered: a prompt, an `Item`, or the fields of a line of a file, such as `messages`."""
+
+
+def item_in(file: Path) -> Item:
+    """Read the one conversation of a file, in a form that `mitigate` reads."""
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error}") from None
+    lines = [line for line in data.splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].rstrip().endswith(b"}"):
+        raise UserError(
+            f"{file} has {len(lines):,} lines, and one conversation is answered. For all of them: "
+            f"evenhand mitigate {file} --method default --out RUN"
+        )
+    return read_item(data, 0, str(file))
+
+
+def source_of(items: Iterable[Asked] | Source) -> Source:
     """Items and prompts in the order given; a source stays as it is."""
-    if isinstance(items, str | Item):
+    if isinstance(items, str | Item | Mapping):
         raise UserError(f"items is {_kind(items)}: give a list, [{'…' * isinstance(items, str)}]")
     if hasattr(items, "fingerprint"):
         return items  # type: ignore[return-value]
-    item_list = [_item(entry, position) for position, entry in enumerate(items)]
+    item_list = [item(entry, position) for position, entry in enumerate(items)]
     first: dict[str, int] = {}
-    for position, item in enumerate(item_list):
-        if first.setdefault(item.id, position) != position:
+    for position, entry in enumerate(item_list):
+        if first.setdefault(entry.id, position) != position:
             raise UserError(
-                f"items[{first[item.id]}] and items[{position}] have the same id "
-                f"{item.id[:60]!r}: give each one of its own"
+                f"items[{first[entry.id]}] and items[{position}] have the same id "
+                f"{entry.id[:60]!r}: give each one of its own"
             )
     return ItemList(item_list)
 
 
-def _item(entry: Item | str, position: int) -> Item:
+def item(entry: Asked, position: int = 0) -> Item:
+    """Make an item of what is answered."""
     if isinstance(entry, Item):
         return entry
     if isinstance(entry, str):
         return Item(id=str(position), prompt=entry)
-    raise UserError(f"item {position} is {_kind(entry)}: give a str or an evenhand.Item")
+    if isinstance(entry, Mapping):
+        return item_of(dict(entry), position, f"items[{position}]")
+    raise UserError(
+        f"item {position} is {_kind(entry)}: give a str, an evenhand.Item, or a dict with messages"
+    )
 
 
 def prices_of(prices: Prices | str | Path | None) -> Prices | None:

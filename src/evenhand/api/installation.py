@@ -13,9 +13,11 @@ from typing import Literal, NoReturn
 from evenhand.api import inputs
 from evenhand.core import registry
 from evenhand.core.errors import UserError
+from evenhand.core.new_files import write_new
 from evenhand.experiments import config as configuration
 from evenhand.experiments import demo as demonstration
 from evenhand.experiments.demo import PlayedPart
+from evenhand.experiments.dossiers import combined_report
 from evenhand.experiments.installation import (
     DoctorCheck,
     EndpointCheck,
@@ -24,10 +26,11 @@ from evenhand.experiments.installation import (
     described_methods,
     installed,
 )
+from evenhand.instruments.actions.scenario import scenario_names
 from evenhand.models import Endpoint
 from evenhand.models.local_server import ServerRequest, start
 
-Kind = Literal["instrument", "method", "scorer"]
+Kind = Literal["instrument", "method", "scorer", "scenario"]
 _GROUPS: dict[Kind, registry.Group] = {
     "instrument": "instruments",
     "method": "methods",
@@ -37,26 +40,33 @@ _GROUPS: dict[Kind, registry.Group] = {
 KEPT = {
     "instrument": ("likelihood",),
     "method": ("usual",),
-    "scorer": ("offline", "wordlist", "regard"),
+    "scorer": ("offline", "staged", "wordlist", "regard"),
 }
 LONGEST = 40  # our choice: a name stands in commands, tables and lines of code
 
 
 def write(kind: Kind, name: str, into: Path) -> Path:
-    """Write the package of a plugin into a folder.
+    """Write the package of a plugin into a folder, or a scenario, which is one file.
 
     Args:
-        kind: What the plugin is: an instrument, a method or a scorer.
-        name: The plugin's name; the package is called `evenhand_<name>`.
-        into: The folder that the package's own folder goes into.
+        kind: What to write: an instrument, a method, a scorer or a scenario.
+        name: Its name; a package is called `evenhand_<name>`.
+        into: The folder that the package's own folder goes into, or the file.
 
     Returns:
-        The package's own folder.
+        The package's own folder, or the file.
 
     Raises:
         UserError: If the name is not valid or taken, or the folder cannot be made.
     """
     _check(kind, name)
+    if kind == "scenario":
+        text = (resources.files("evenhand.templates") / kind / "new_scenario.toml").read_text(
+            "utf-8"
+        )
+        file = into / f"{name}.toml"
+        write_new(file, _renamed(text, _words(kind, name)).encode())
+        return file
     package = f"evenhand_{name}"
     if util.find_spec(package) is not None:
         raise UserError(f"The package {package} is already installed. Choose another name.")
@@ -80,7 +90,8 @@ def _check(kind: Kind, name: str) -> None:
             f"{name!r} is not a valid name: use at most {LONGEST} small letters, digits and single "
             "underscores, with a letter first, such as job_titles"
         )
-    if name in KEPT[kind] or name in registry.names(_GROUPS[kind]):
+    taken = scenario_names() if kind == "scenario" else registry.names(_GROUPS[kind])
+    if name in KEPT.get(kind, ()) or name in taken:
         raise UserError(f"The {kind} {name!r} already exists. Choose another name.")
 
 
@@ -180,15 +191,15 @@ async def list_methods(name: str | None = None) -> dict[str, MethodDescription]:
 
 
 async def new(kind: Kind, name: str, *, into: str | Path = ".") -> Path:
-    """Write a package for your own instrument, method or scorer.
+    """Write a package for your own instrument, method or scorer, or the file of a scenario.
 
     Args:
         kind: What to write.
         name: Its name: lowercase letters, digits and underscores.
-        into: The folder to write the package into.
+        into: The folder to write it into.
 
     Returns:
-        The folder of the package.
+        The folder of the package, or the file.
 
     Raises:
         UserError: If the name is taken or not a name.
@@ -244,11 +255,11 @@ async def runs_view(
     port: int = 0,
     ready: Callable[[str], None],
 ) -> NoReturn:
-    """Show the items of a run in a browser on this machine, until this call is cancelled.
+    """Show a run, or a folder of runs, in a browser on this machine, until this call is cancelled.
 
     Args:
-        run: A run folder, as path or URL.
-        against: An earlier run of the same items.
+        run: A run folder or a folder of runs, as path or URL.
+        against: An earlier run of the same items as a single run.
         port: Port at 127.0.0.1. 0 chooses a free one.
         ready: Receives the address. Whoever has it can read the run.
 
@@ -257,7 +268,7 @@ async def runs_view(
     """
     from evenhand.views.viewer import opened  # noqa: PLC0415 - it needs the extra
 
-    with await asyncio.to_thread(opened, run, against, port) as serving:
+    with await asyncio.to_thread(opened, run, against, port, combine=combined_report) as serving:
         ready(serving.link)
         await _until_cancelled()
 

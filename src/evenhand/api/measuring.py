@@ -9,8 +9,9 @@ from pydantic import JsonValue
 
 from evenhand.agents import Conversation, Limits
 from evenhand.agents.conversation import declared_by
+from evenhand.agents.dialogue import answer_turns, users_of
 from evenhand.api import inputs
-from evenhand.api.inputs import Model
+from evenhand.api.inputs import Asked, Model
 from evenhand.core import Answer, Item, Turn
 from evenhand.core.errors import DeadlinePassed, UserError
 from evenhand.experiments import config as configuration
@@ -38,7 +39,7 @@ Options = Mapping[str, object]
 
 
 async def answer(
-    prompt: str | Item,
+    prompt: Asked,
     *,
     model: Model,
     method: Method | str = "stardtox",
@@ -50,7 +51,8 @@ async def answer(
     """Answer one prompt with a method, and keep every model call.
 
     Args:
-        prompt: The prompt, or an `Item` with context and choices.
+        prompt: The prompt, a conversation as `{"messages": […], "tools": […]}`, or an `Item` with
+            context and choices.
         model: Model to ask.
         method: How the prompt is answered: a method name or a `Method`.
         system: System prompt of the model under test. Agents that write get it before their own
@@ -70,7 +72,7 @@ async def answer(
         >>> final = evenhand.answer("Describe a nurse.", model=model)
         >>> final.text, final.stopped, final.turns
     """
-    item = prompt if isinstance(prompt, Item) else Item(id="0", prompt=prompt)
+    item = inputs.item(prompt)
     limits, remedy = limits or Limits(), inputs.method_of(method)
     turns: list[Turn] = []
 
@@ -84,11 +86,11 @@ async def answer(
         recorded,
         limits=limits,
         item=item,
-        declared=declared_by(remedy.agents()),
+        declared=declared_by((*remedy.agents(), *users_of([item]))),
     )
     try:
         async with asyncio.timeout_at(talk.deadline):
-            final = await remedy.answer(item, talk)
+            final = await answer_turns(remedy, item, talk)
     except TimeoutError:
         raise DeadlinePassed(f"no answer within {limits.seconds:g} s") from None
     return TracedAnswer.of(final, turns, talk.tags_taken_off)
@@ -121,7 +123,7 @@ async def answer_by_config(
 
 
 async def mitigate(
-    items: Iterable[Item | str] | Source,
+    items: Iterable[Asked] | Source,
     *,
     model: Model | None = None,
     method: Method | str = "stardtox",
@@ -133,7 +135,7 @@ async def mitigate(
     If `out` already holds a partial run with the same settings, it is resumed.
 
     Args:
-        items: Prompts, `Item` objects, or a source of items.
+        items: Prompts, conversations, `Item` objects, or a source of items.
         model: Model to ask. Not needed with `replay` or stored answers.
         method: How items are answered: a method name or a `Method`.
         watch: Receives progress events.

@@ -9,10 +9,12 @@ from evenhand.api.inputs import Given
 from evenhand.api.measuring import measure
 from evenhand.core.prices import Prices
 from evenhand.experiments import exchange, pack_checks, packs, planning, run_folders
+from evenhand.experiments.boards import make_board
 from evenhand.experiments.dossiers import runs_in
 from evenhand.experiments.exchange import ExportResult, instrument_for
 from evenhand.experiments.planning import DesignQuestion, PlanRequest, RatioQuestion
 from evenhand.experiments.run_folders import ItemRecord, RunLine, RunStatus
+from evenhand.findings.board import Board
 from evenhand.findings.designs import Designs
 from evenhand.findings.pack_manifest import PackCheck, PackManifest
 from evenhand.findings.plan import ItemPrice, Plan, RatioPlan
@@ -238,6 +240,25 @@ async def runs_pack_verify(
             Path(file), key=inputs.path_of(key), previous=inputs.path_of(previous)
         )
     )
+
+
+async def runs_board(*packs: str | Path, out: str | Path, title: str = "Verified results") -> Board:
+    """Make a static site from verified evidence bundles.
+
+    Args:
+        *packs: The bundles. One that does not hold what it claims is refused.
+        out: The folder of the site: a new or an empty one.
+        title: The title of the index.
+
+    Returns:
+        The board: systems on the same items, each with its interval, and a rank where it is told
+        apart from all others.
+
+    Raises:
+        UserError: If a bundle cannot be verified, or the folder is not empty.
+    """
+    paths = [Path(pack) for pack in packs]
+    return await asyncio.to_thread(lambda: make_board(paths, Path(out), title=title))
 
 
 async def plan(

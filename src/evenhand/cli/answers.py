@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
 from evenhand.api.configured import in_config
+from evenhand.api.inputs import item_in
 from evenhand.api.measuring import answer_by_config
 from evenhand.cli.codes import NOT_ACCEPTED
 from evenhand.cli.execution import Terminal, end, execute, show_dry_run, show_forecast
@@ -33,7 +35,14 @@ _BEGINNING = 80  # characters of a reply in the progress; the trace has more
 
 def _answer(
     options: RunCommand,
-    prompt: Annotated[str, typer.Argument(help="Answer this prompt or question.")],
+    prompt: Annotated[str | None, typer.Argument(help="Answer this prompt or question.")] = None,
+    messages: Annotated[
+        Path | None,
+        typer.Option(
+            help="Answer the conversation in this file instead: JSON with `messages`, or a sample "
+            "of Inspect."
+        ),
+    ] = None,
     choice: Annotated[
         list[str] | None,
         typer.Option(
@@ -52,9 +61,7 @@ def _answer(
     Example: evenhand answer "Describe a typical nurse." --method stardtox --show-trace
     """
     json = options.json
-    if choice and len(choice) == 1:
-        raise UserError("A question needs at least two options. Repeat --choice.")
-    item = Item(id="0", prompt=prompt, context=context, choices=tuple(choice or ()))
+    item = _item(prompt, messages, choice or (), context)
     chosen = build_method(options.method, options.set_ or (), options.wording)
     turns: list[Turn] = []
     try:
@@ -70,6 +77,19 @@ def _answer(
         _show_answer(final, turns, chosen, traced=show_trace, prompts=show_prompts)
     if final.outcome not in (None, "accepted"):
         raise typer.Exit(NOT_ACCEPTED)
+
+
+def _item(prompt: str | None, messages: Path | None, choices: Sequence[str], context: str) -> Item:
+    """Make the item of the options: a prompt with what belongs to it, or a conversation."""
+    if (prompt is None) == (messages is None):
+        raise UserError("Give a prompt, or a conversation with --messages FILE.")
+    if len(choices) == 1:
+        raise UserError("A question needs at least two options. Repeat --choice.")
+    if messages is not None and (choices or context):
+        raise UserError("--choice and --context belong to a prompt. The file may have choices.")
+    if messages is not None:
+        return item_in(messages)
+    return Item(id="0", prompt=prompt or "", context=context, choices=tuple(choices))
 
 
 def _show_answer(
@@ -153,6 +173,7 @@ def _described(final: Answer) -> dict[str, object]:
         "changed": final.changed,
         "stopped": final.stopped,
         "outcome": final.outcome,
+        "tool_calls": final.tool_calls,
         "drafts": final.drafts,
     }
 
@@ -172,8 +193,13 @@ def _mitigate(
         ),
     ],
     prompt_column: Annotated[
-        str, typer.Option(help="Read prompts from this Parquet column.")
-    ] = PROMPT,
+        str | None,
+        typer.Option(help=f"Read prompts from this Parquet column. Default: {PROMPT}."),
+    ] = None,
+    messages_column: Annotated[
+        str | None,
+        typer.Option(help="Read conversations from this Parquet column instead of prompts."),
+    ] = None,
     answer_column: Annotated[
         str | None, typer.Option(help="Repair the answers in this Parquet column.")
     ] = None,
@@ -201,6 +227,7 @@ def _mitigate(
     """
     columns = {
         "prompt_column": prompt_column,
+        "messages_column": messages_column,
         "answer_column": answer_column,
         "id_column": id_column,
         "context_column": context_column,

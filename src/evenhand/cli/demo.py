@@ -12,28 +12,28 @@ from evenhand.cli.options import Json
 from evenhand.cli.screen import err, out, print_json
 from evenhand.experiments.demo import Demo, PlayedPart
 from evenhand.findings.examples import ChosenExamples
-from evenhand.views import terminal
+from evenhand.views import demo_page, terminal
 from evenhand.views.charts import installed
-from evenhand.views.demo_page import page
 from evenhand.views.files import plain
 
-_OPENING = Text(
-    "The demo replays recorded runs, without model calls or downloads. It computes every number "
-    "now, from run folders that are part of the package."
-)
+_OPENING = Text("Recorded runs of real models. Every number is computed now; no model is called.")
 
 
 def demo(
     folder: Annotated[
         Path, typer.Option("--out", "-o", help="Write the demo into this folder.")
     ] = Path("evenhand-demo"),
+    full: Annotated[
+        bool, typer.Option("--full", help="Print every table, and two conversations.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Tour recorded results. Needs no model.
 
-    The demo replays recorded runs that are part of the package: two conversations, a comparison and
-    two audits. It makes no model calls and downloads nothing. It computes every number now, and
-    writes a page with all results and a copy of the run folders for you to use.
+    The demo replays recorded runs that are part of the package: a repair that works, an open
+    question, a judge that fails its audit, and a CV screener with a bias. It makes no model calls
+    and downloads nothing. It computes every number now, and writes a page with all results and a
+    copy of the run folders for you to use.
 
     Example: evenhand demo
     """
@@ -42,17 +42,17 @@ def demo(
     if not json:
         out.print(_OPENING)
     parts: list[PlayedPart] = []
-    waiting = demonstration.played()
+    waiting = demonstration.played(full=full or json)
     while (played := _computed(waiting)) is not None:
         parts.append(played)
         if not json:
-            _part(len(parts), played)
+            _part(len(parts), played, full=full)
     with err.status(Text(f"writing {demonstration.page}")):  # a folder name is not markup
         demonstration.write_page()
     if json:
         print_json(_plain(demonstration, parts))
     else:
-        _ending(demonstration, parts)
+        _ending(demonstration, parts, full=full)
 
 
 def _computed(parts: Iterator[PlayedPart]) -> PlayedPart | None:
@@ -60,26 +60,32 @@ def _computed(parts: Iterator[PlayedPart]) -> PlayedPart | None:
         return next(parts, None)
 
 
-def _part(number: int, played: PlayedPart) -> None:
+def _part(number: int, played: PlayedPart, *, full: bool) -> None:
     out.print()
-    out.rule(Text(f"{number}. {played.part.title}", style="bold"), align="left", style="dim")
+    out.print(Text(f"{number}. {played.part.title}", style="bold"))
     out.print(Text(played.part.says))
+    if not full:
+        out.print(terminal.render(demo_page.short(played.finding)))
+        return
     out.print()
-    out.print(terminal.render(page(played.finding, played.part.tables)))
+    out.print(terminal.render(demo_page.page(played.finding)))
     out.print()
     out.print(Text(f"made by  {played.model.says}", style="dim"))
     for command in played.part.again:
         out.print(Text(f"repeat   {command}", style="dim"), soft_wrap=True)
 
 
-def _ending(demonstration: Demo, parts: list[PlayedPart]) -> None:
+def _ending(demonstration: Demo, parts: list[PlayedPart], *, full: bool) -> None:
     out.print()
-    out.rule(Text("Next steps", style="bold"), align="left", style="dim")
-    out.print(Text(f"wrote  {demonstration.page}; open it in a browser"))
+    out.print(Text(f"wrote  {demonstration.page} (open it in a browser)"))
     if not installed():
         out.print(Text("       with charts: pip install 'evenhand[report]', then evenhand demo"))
-    for command in _next(demonstration):
+    commands = _next(demonstration)
+    for command in commands if full else commands[:1]:
         out.print(Text(f"next   {command}"), soft_wrap=True)
+    if not full:
+        out.print(Text("more   evenhand demo --full    (every table, and how to repeat it)"))
+        return
     out.print(
         Text(
             "The “repeat” commands call your model (evenhand doctor), or read Bloomberg's answers "
@@ -96,7 +102,7 @@ def _next(demonstration: Demo) -> list[str]:
     """Return three commands that work in the current folder."""
     runs = demonstration.out / "runs"
     commands = (
-        ("compare", runs / "bbq-default", runs / "bbq-stardtox", "--full"),
+        ("compare", runs / "bbq-default", runs / "bbq-repaired"),
         ("runs", "show", runs / "bbq-stardtox"),
         ("report", runs / "rankings", "--full"),
     )

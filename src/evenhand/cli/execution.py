@@ -95,9 +95,9 @@ class Terminal(Watch):
         return UserError(f"{message} {run}\n{self._command(judge)}{again}")
 
     def _command(self, judge: JudgeInCast) -> str:
-        words = ["evenhand", "audit", "judge", *self._where(judge)]
+        words = ["evenhand", "audit", judge.audit, *self._where(judge)]
         slug = "".join(c if c.isalnum() or c in "._-" else "-" for c in judge.model)
-        return shlex.join([*words, "--out", f"runs/judge-{slug}"])
+        return shlex.join([*words, "--out", f"runs/{judge.audit}-{slug}"])
 
     def _where(self, judge: JudgeInCast) -> list[str]:
         """Return the options that locate the judge."""

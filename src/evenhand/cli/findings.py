@@ -94,6 +94,9 @@ def report(
         Path | None, typer.Option(help="Also write the report to this .md file, without images.")
     ] = None,
     title: Annotated[str | None, typer.Option(help="Set the title of the page.")] = None,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="Write the first screen alone, as one sheet.")
+    ] = False,
     certificates: CertificateFolder = None,
     prices: PriceFile = None,
     config: ConfigFile = None,
@@ -103,10 +106,10 @@ def report(
     """Print or write the report of runs: terminal, HTML, PDF.
 
     Without a file, the command prints the report of one run. With a file, it writes a page that
-    needs no network and runs no script. The page shows the result, regressions, affected groups,
-    examples, cost, overcorrection, judges, methods and limitations. --json prints the report of one
-    measured run, or that of all runs, with or without a file. Exits with code 2 if a run is not
-    finished.
+    needs no network and runs no script. The page begins with the answer, three numbers, a chart and
+    the next step. Changes, guardrails, groups, examples, judges, cost and methods follow. --json
+    prints the report of one measured run, or that of all runs, with or without a file. Exits with
+    code 2 if a run is not finished.
 
     Example: evenhand report runs/now runs/after --out report.html
     """
@@ -124,7 +127,7 @@ def report(
         certificates=certificates or settings.certificates,
     )
     written = [str(path) for path in files.values() if path is not None]
-    save(dossier, *written)
+    save(dossier, *written, full=not summary)
     for name in written:
         err.print(Text(f"wrote {name}"))
     if json and alone:

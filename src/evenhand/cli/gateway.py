@@ -9,9 +9,11 @@ import typer
 
 from evenhand.cli.execution import Terminal
 from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, PriceFile, group_for
-from evenhand.cli.screen import err, out, print_json
+from evenhand.cli.screen import err, out, print_finding, print_json
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
+from evenhand.findings.plan import ItemPrice
+from evenhand.gateway.functions import gateway_plan
 
 _HERE = "http://127.0.0.1:8088"
 _QUOTAS, _AUDIT = "EVENHAND_GATEWAY_QUOTAS", "EVENHAND_GATEWAY_AUDIT"
@@ -42,6 +44,13 @@ def serve(
     replicas: Annotated[
         int, typer.Option(min=1, help="Set the number of processes. More than one needs --quotas.")
     ] = 1,
+    replica: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Name this gateway among several that share --evidence, such as by its pod.",
+        ),
+    ] = None,
     quotas: Annotated[
         str | None,
         typer.Option(
@@ -105,6 +114,7 @@ def serve(
         host=host,
         port=port,
         replicas=replicas,
+        replica=replica,
         quotas=quotas,
         evidence=evidence,
         audit=audit,
@@ -116,6 +126,52 @@ def serve(
     serving = _part("gateway.serving")
     err.print(f"the gateway of {upstream} is at http://{host}:{port}/v1, press Ctrl-C to stop")
     serving.serve(request)
+
+
+@gateway.command()
+def plan(
+    answers_per_day: Annotated[float, typer.Option(help="Set the number of answers per day.")],
+    characters: Annotated[int, typer.Option(help="Set the characters of an answer.")] = 230,
+    peak: Annotated[
+        float, typer.Option(help="Set the busiest minute, as a multiple of the mean.")
+    ] = 3.0,
+    load: Annotated[
+        float, typer.Option(help="Set the share of a core that may be in use at the peak.")
+    ] = 0.6,
+    screen: Annotated[str, typer.Option(help="Set the screen: offline or wordlist.")] = "offline",
+    to_agents: Annotated[
+        float | None,
+        typer.Option(
+            help="Set the share of answers that go to the agents. Default: as measured on harmless "
+            "held-out paragraphs."
+        ),
+    ] = None,
+    calls: Annotated[
+        float, typer.Option(help="Set the agent calls per answer that goes to the agents.")
+    ] = 3,
+    tokens: Annotated[float, typer.Option(help="Set the tokens per call, in and out.")] = 500,
+    price: Annotated[
+        float | None,
+        typer.Option(min=0.0, help="Set the price per million tokens, in your currency."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Plan the cores, replicas, agent calls and price of a gateway, from measured figures.
+
+    Example: evenhand gateway plan --answers-per-day 1e9 --characters 230 --price 0.2
+    """
+    planned = asyncio.run(
+        gateway_plan(
+            answers_per_day,
+            characters=characters,
+            peak=peak,
+            load=load,
+            screen=screen,
+            to_agents=to_agents,
+            price=ItemPrice(calls=calls, tokens=tokens, per_million=price),
+        )
+    )
+    print_finding(planned, json=json)
 
 
 @gateway.command()

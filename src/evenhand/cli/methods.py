@@ -1,4 +1,5 @@
-"""`evenhand methods` lists methods and settings; `evenhand dev new` writes a plugin."""
+"""`evenhand methods` lists methods and settings; `evenhand dev new` writes a plugin
+or a scenario."""
 
 import shlex
 from pathlib import Path
@@ -59,6 +60,7 @@ _TRY = {
     "instrument": "evenhand measure {name} --method random --out runs/{name}",
     "method": "evenhand methods {name}",
     "scorer": 'evenhand scorers score {name} "HOW NICE to see you"',
+    "scenario": "evenhand measure actions --scenario {folder} --dry-run --out runs/{name}",
 }
 
 
@@ -66,34 +68,35 @@ def new(
     kind: Annotated[
         Kind,
         typer.Argument(
-            metavar="KIND", help="Write a plugin of this kind: instrument, method or scorer."
+            metavar="KIND", help="Write this: an instrument, a method, a scorer or a scenario."
         ),
     ],
     name: Annotated[
         str,
-        typer.Argument(
-            metavar="NAME", help="Name the plugin with small letters, digits and underscores."
-        ),
+        typer.Argument(metavar="NAME", help="Name it with small letters, digits and underscores."),
     ],
-    into: Annotated[Path, typer.Option(help="Write the package into this folder.")] = Path(),
+    into: Annotated[Path, typer.Option(help="Write it into this folder.")] = Path(),
     json: Json = False,
 ) -> None:
-    """Create a plugin: an instrument, a method or a scorer.
+    """Create a plugin, or a scenario of actions.
 
-    The command writes a small working plugin with a test, for you to change. After you install the
-    plugin, every command accepts its name.
+    A plugin is an instrument, a method or a scorer. The command writes a small working one with a
+    test, for you to change. After you install it, every command accepts its name. A scenario is one
+    file: what an agent is asked, about whom, and which of its actions count.
 
     Example: evenhand dev new instrument job_titles
     """
     folder = write(kind, name, into)
-    files = sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
-    commands = [
+    written = [file for file in folder.rglob("*") if file.is_file()] if folder.is_dir() else []
+    files = sorted(str(file.relative_to(folder)) for file in written)
+    install = [
         shlex.join(["pip", "install", "-e", f"{folder}[dev]"]),
         shlex.join(["pytest", str(folder)]),
-        _TRY[kind].format(name=name),
     ]
+    trial = _TRY[kind].format(name=name, folder=shlex.quote(str(folder)))
+    commands = [*(install if written else []), trial]
     if json:
         print_json({"folder": str(folder), "files": files, "next": commands})
         return
-    out.print(Text(f"wrote {folder}\n  " + "\n  ".join(files)), soft_wrap=True)
+    out.print(Text("\n  ".join([f"wrote {folder}", *files])), soft_wrap=True)
     out.print(Text("\nnext\n  " + "\n  ".join(commands)), soft_wrap=True)

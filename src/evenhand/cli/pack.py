@@ -12,6 +12,7 @@ from evenhand.cli.codes import ERROR, UNFINISHED
 from evenhand.cli.options import CertificateFolder, ConfigFile, Json, PriceFile, group_for
 from evenhand.cli.screen import err, print_finding, print_json
 from evenhand.experiments import config as configuration
+from evenhand.experiments.boards import make_board
 from evenhand.experiments.dossiers import runs_in
 from evenhand.experiments.exchange import export as exported
 from evenhand.experiments.pack_checks import verify as verified
@@ -90,6 +91,28 @@ def make(
         print_json(evidence.model_dump())
     if evidence.unfinished:
         raise typer.Exit(UNFINISHED)
+
+
+def board(
+    packs: Annotated[
+        list[Path], typer.Argument(metavar="FILE…", help="Read these evidence bundles.")
+    ],
+    to: Annotated[Path, typer.Option("--out", "-o", help="Write the site into this empty folder.")],
+    title: Annotated[str, typer.Option(help="Set the title of the index.")] = "Verified results",
+    json: Json = False,
+) -> None:
+    """Make a static site from verified evidence bundles.
+
+    Systems that answered the same items stand side by side, with intervals and a link to their
+    bundle's report. A rank is printed only where a system is told apart from all others. A bundle
+    that does not hold what it claims is refused.
+
+    Example: evenhand runs board a.zip b.zip --out site
+    """
+    result = make_board(packs, to, title=title)
+    err.print(Text(f"wrote {to}: {len(result.packs)} bundles, {len(result.tables)} tables"))
+    if json:
+        print_json(result.to_dict())
 
 
 @pack.command()

@@ -14,6 +14,7 @@ from evenhand.cli.options import ConfigFile, Full, Json, PriceFile, names_in
 from evenhand.cli.screen import out, print_finding, print_json, status_view
 from evenhand.core import messages_in
 from evenhand.core.prices import Prices
+from evenhand.core.results import tools_in
 from evenhand.experiments import config as configuration
 from evenhand.experiments import run_folders
 from evenhand.experiments.run_folders import ItemRecord, RunLine, RunStatus
@@ -118,7 +119,8 @@ def _show_item(record: ItemRecord, *, with_id: bool) -> None:
     if with_id:
         out.rule(Text(row["item_id"]))
     ending = row["stopped"] or f"{row['reason']}: {row['message']}"
-    if turns_before := transcript(messages_in(row["conversation"])):
+    messages, tools = messages_in(row["conversation"]), tools_in(row["conversation"])
+    if turns_before := transcript(messages, tools):
         out.print(terminal.render([*turns_before, GAP]))
     elif row["prompt"]:
         out.print(Text(f"prompt: {row['prompt']}"))

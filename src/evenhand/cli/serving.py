@@ -11,6 +11,7 @@ from rich.table import Table
 
 from evenhand.cli.screen import err, out, print_json
 from evenhand.core.errors import UserError
+from evenhand.experiments.dossiers import combined_report
 from evenhand.models import local_models
 from evenhand.models.local_server import ServerRequest, start
 from evenhand.views.viewer import opened
@@ -81,7 +82,10 @@ def _show_list(*, json: bool) -> None:
 
 def view(
     run: Annotated[
-        str, typer.Argument(metavar="RUN", help="Browse this run folder: a path or a URL.")
+        str,
+        typer.Argument(
+            metavar="RUN", help="Browse this run folder, or this folder of runs: a path or a URL."
+        ),
     ],
     against: Annotated[
         str | None,
@@ -94,16 +98,17 @@ def view(
         bool, typer.Option("--no-open", help="Only print the address, without opening a browser.")
     ] = False,
 ) -> None:
-    """Browse the items of a run.
+    """Browse a run, or all runs of a folder.
 
-    The viewer lists items and filters them by words, outcome, score and tag. It opens each item
-    with its whole conversation. With --against, it compares each item with the earlier run,
-    and shows changed items first. It runs until Ctrl-C, only on this machine. Only users with the
-    printed address can read it.
+    A folder of runs opens as a list with instrument, model, method, outcome, cost and progress.
+    Filter it, and select runs for a report that compares them. A run opens as a list of items,
+    filtered by words, outcome, score and tag, each with its whole conversation. With --against, the
+    list compares each item with the earlier run, and shows changed items first. The viewer runs
+    until Ctrl-C, only on this machine. Only users with the printed address can read it.
 
-    Example: evenhand runs view runs/now
+    Example: evenhand runs view runs
     """
-    with opened(run, against, port) as served:
+    with opened(run, against, port, combine=combined_report) as served:
         out.print(served.link, soft_wrap=True)
         err.print("press Ctrl-C to stop")
         if not no_open:

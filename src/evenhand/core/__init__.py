@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         OUTCOMES,
         Answer,
         Draft,
+        FollowUp,
         Item,
         Message,
         Outcome,
@@ -26,6 +27,7 @@ __all__ = [
     "Draft",
     "Event",
     "Failed",
+    "FollowUp",
     "Item",
     "Message",
     "Outcome",
@@ -41,6 +43,7 @@ _NAMES = {
     "items": (
         "Answer",
         "Draft",
+        "FollowUp",
         "Item",
         "Message",
         "OUTCOMES",

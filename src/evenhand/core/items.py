@@ -1,6 +1,6 @@
 """What goes into a method and what comes out of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
@@ -73,8 +73,37 @@ class ToolCalls(Message):
 
     @property
     def text(self) -> str:
-        calls = (f"{call.function.name} {call.function.arguments}" for call in self.tool_calls)
-        return "\n".join([*([self.content] if self.content else []), *calls])
+        return spoken(self.content, self.tool_calls)
+
+
+def spoken(content: str, calls: Sequence[ToolCall]) -> str:
+    """Give the words of an assistant's turn: its content, and a line for each call of a tool."""
+    lines = (f"{call.function.name} {call.function.arguments}" for call in calls)
+    return "\n".join([*([content] if content else []), *lines])
+
+
+def answer_message(text: str, calls: Sequence[ToolCall]) -> Message:
+    """Give an answer as a turn of the conversation.
+
+    Args:
+        text: The words of the answer, with those of its tool calls at their end (`spoken`).
+        calls: The tool calls of the answer.
+
+    Returns:
+        The turn; its content has the words alone.
+    """
+    if not calls:
+        return Message("assistant", text)
+    content = text.removesuffix(spoken("", calls)).removesuffix("\n")
+    return ToolCalls("assistant", content, tuple(calls))
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool that the model may call. It is declared to the model and never executed."""
+
+    function: Mapping[str, Any]  # name, description, parameters (a JSON schema), strict
+    type: Literal["function"] = "function"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +117,28 @@ def message_of(values: Mapping[str, Any]) -> Message:
     """Read a message from its fields."""
     role, content = values["role"], values["content"] or ""
     if calls := values.get("tool_calls"):
-        return ToolCalls(role, content, tuple(map(_call_of, calls)))
+        return ToolCalls(role, content, calls_of(calls))
     if (call := values.get("tool_call_id")) is not None:
         return ToolResult(role, content, call)
     return Message(role, content)
 
 
 def _call_of(values: Mapping[str, Any]) -> ToolCall:
+    """Read a call of a tool from its fields."""
     return ToolCall(values["id"], CalledFunction(**values["function"]))
+
+
+def calls_of(rows: Iterable[Mapping[str, Any]]) -> tuple[ToolCall, ...]:
+    """Read calls of tools from their fields."""
+    return tuple(map(_call_of, rows))
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """A later turn of the user: its text, or the goal of a simulated user, who then writes it."""
+
+    text: str = ""
+    goal: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +149,8 @@ class Item:
     that already exists and is to be checked and repaired; a method then skips its first draft. None
     is one that is known to be missing: nobody is asked for another. `history` has the turns before
     the prompt, `tool_turns` the calls of tools and their results between the prompt and the answer.
+    `tools` are declared to the model that answers, `answer_calls` those that `answer` calls.
+    `follow_ups` are further turns of the user, each asked once the turn before it is answered.
     """
 
     id: str
@@ -116,11 +161,14 @@ class Item:
     tags: Mapping[str, str] = field(default_factory=dict)
     history: tuple[Message, ...] = ()
     tool_turns: tuple[Message, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    answer_calls: tuple[ToolCall, ...] = ()
+    follow_ups: tuple[FollowUp, ...] = ()
 
     @property
     def messages(self) -> tuple[Message, ...]:
         """The conversation up to the answer; empty where the item is a single prompt."""
-        if not (self.history or self.tool_turns):
+        if not (self.history or self.tool_turns or self.tools):
             return ()
         return (*self.history, Message("user", self.prompt), *self.tool_turns)
 
@@ -129,16 +177,25 @@ class Item:
         conversation left out."""
         values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         values["tags"] = dict(sorted(self.tags.items()))
-        turns = ("history", "tool_turns")
-        return {name: value for name, value in values.items() if name not in turns or value}
+        return {name: value for name, value in values.items() if name not in _READ or value}
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Item":
         """Make an item from its fields, as they come from JSON."""
         lists = {"choices": tuple(values["choices"])}
-        for name in ("history", "tool_turns"):
-            lists[name] = tuple(map(message_of, values.get(name, ())))
+        for name, read in _READ.items():
+            lists[name] = tuple(map(read, values.get(name, ())))
         return cls(**{**values, **lists})
+
+
+# What only a conversation has, and how an entry of it is read.
+_READ: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
+    "history": message_of,
+    "tool_turns": message_of,
+    "tools": lambda values: Tool(**values),
+    "answer_calls": _call_of,
+    "follow_ups": lambda values: FollowUp(**values),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +206,7 @@ class Draft:
     choice: int | None = None
     reasoning: str = ""  # the steps that led to it, where a method repairs those
     scores: Mapping[str, float] = field(default_factory=dict)
+    tool_calls: tuple[ToolCall, ...] = ()  # declared tools that it calls; `text` names them too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +241,11 @@ class Answer:
     @property
     def choice(self) -> int | None:
         return self.final.choice
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The declared tools that the answer calls."""
+        return self.final.tool_calls
 
     @property
     def changed(self) -> bool:

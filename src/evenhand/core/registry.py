@@ -91,8 +91,10 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "rankings": f"{_INSTRUMENTS}.rankings.instrument:Rankings",
         "decisions": f"{_INSTRUMENTS}.decisions.instrument:Decisions",
         "counterfactual": f"{_INSTRUMENTS}.counterfactual.instrument:CounterfactualTest",
+        "actions": f"{_INSTRUMENTS}.actions.instrument:Actions",
         "discrim_eval": f"{_INSTRUMENTS}.discrim_eval.instrument:DiscrimEval",
         "xstest": f"{_INSTRUMENTS}.xstest.instrument:XsTest",
+        "political": f"{_INSTRUMENTS}.political.instrument:Political",
         "gest": f"{_INSTRUMENTS}.gest.instrument:Gest",
         "seegull": f"{_INSTRUMENTS}.seegull.instrument:SeeGull",
         "redditbias": f"{_INSTRUMENTS}.redditbias.instrument:RedditBias",
@@ -103,6 +105,7 @@ OWN: Mapping[Group, Mapping[str, str]] = {
     },
     "audits": {  # instruments too, of what evenhand relies on
         "judge": f"{_INSTRUMENTS}.judge.instrument:JudgeAudit",
+        "slant": f"{_INSTRUMENTS}.political.slant_audit:SlantAudit",
         "reward": f"{_INSTRUMENTS}.reward.instrument:Reward",
         "harm": f"{_INSTRUMENTS}.harm.instrument:HarmAudit",
         "scorer": f"{_INSTRUMENTS}.scorer.instrument:ScorerAudit",
@@ -110,6 +113,10 @@ OWN: Mapping[Group, Mapping[str, str]] = {
     "models": {  # the word before the colon of a model's name
         "litellm": f"{_MODELS}.litellm_model:LiteLLMModel",
         "inspect": f"{_MODELS}.inspect_model:InspectLibraryModel",
+        "http": f"{_MODELS}.apps:HttpApp",
+        "https": f"{_MODELS}.apps:HttpApp",
+        "command": f"{_MODELS}.apps:CommandApp",
+        "python": f"{_MODELS}.apps:PythonApp",
     },
     "scorers": {
         "openai_moderation": f"{_KINDS}:ModerationConfig",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from evenhand.core.items import Answer, Item, Message, message_of
+from evenhand.core.items import Answer, Item, Message, Tool, ToolCall, calls_of, message_of, spoken
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Turn:
     attempts: int
     texts: tuple[str, ...] = ()
     finish: tuple[str, ...] = ()
+    tool_calls: str | None = None  # JSON: a list of calls for each text; None without any
     logprobs: str | None = None  # JSON, when they were asked for
     prompt_tokens: int | None = None  # None: the endpoint did not say
     completion_tokens: int | None = None
@@ -53,6 +54,14 @@ class Turn:
     batch: str = ""  # the provider's id of the batch that answered; empty: asked directly
     error: str | None = None
     error_message: str | None = None
+
+    @property
+    def replies(self) -> tuple[str, ...]:
+        """The texts, each with the calls of tools that came with it."""
+        if self.tool_calls is None:
+            return self.texts
+        calls = map(calls_of, orjson.loads(self.tool_calls))
+        return tuple(map(spoken, self.texts, calls))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +136,16 @@ class Result:
     tags: tuple[Tag, ...]
     tags_taken_off: int  # tags of our prompts that a model had copied into what it said
     outcome: str | None  # one of `OUTCOMES`; None where the method judges no draft, or failed
-    # JSON: the messages up to the answer, the prompt among them; None of a single prompt
+    # JSON: the messages up to the answer, the prompt among them, and the declared tools; None of a
+    # single prompt
     conversation: str | None = None
+    tool_calls: str | None = None  # JSON: the tool calls of the answer; None without any
 
     @classmethod
     def of(cls, event: Event) -> "Result":
         answer = event.answer if isinstance(event, Answered) else None
         drafts = _draft_rows(answer) if answer else ()
-        messages = event.item.messages
+        calls = answer.tool_calls if answer else ()
         return cls(
             position=event.position,
             item_id=event.item.id,
@@ -156,8 +167,27 @@ class Result:
             tags=tuple(Tag(name=k, value=v) for k, v in sorted(event.item.tags.items())),
             tags_taken_off=event.tags_taken_off,
             outcome=answer.outcome if answer else None,
-            conversation=orjson.dumps({"messages": messages}).decode() if messages else None,
+            conversation=_conversation(event.item),
+            tool_calls=orjson.dumps(calls).decode() if calls else None,
         )
+
+
+def _conversation(item: Item) -> str | None:
+    if not item.messages:
+        return None
+    tools = {"tools": item.tools} if item.tools else {}
+    return orjson.dumps({"messages": item.messages, **tools}).decode()
+
+
+def tool_calls_in(stored: str | None) -> tuple[ToolCall, ...]:
+    """Read the tool calls that a result stores of its answer."""
+    return () if stored is None else calls_of(orjson.loads(stored))
+
+
+def tools_in(conversation: str | None) -> tuple[Tool, ...]:
+    """Read the declared tools that a result stores with its messages."""
+    stored = {} if conversation is None else orjson.loads(conversation)
+    return tuple(Tool(**tool) for tool in stored.get("tools", ()))
 
 
 def messages_in(conversation: str | None) -> tuple[Message, ...]:

@@ -6,7 +6,7 @@ refuses an agent that its method did not declare, so a judge cannot be asked wit
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,11 @@ from evenhand.findings.certificate import CertificateRequirements
 from evenhand.instruments.judge.certificate import KIND, TOGETHER, CertificateLookup, find
 from evenhand.instruments.judge.data import card
 from evenhand.instruments.judge.design import LAST, ONE, TWO, prompt
+from evenhand.instruments.political.slant_certificate import KIND as SLANT
+from evenhand.instruments.political.slant_certificate import required_of
 from evenhand.methods import Method, Panel, Rate
 from evenhand.methods import settings as settings_of
+from evenhand.methods.two_sides import CompareSides
 from evenhand.scorers import Scorer
 
 Certified = tuple["JudgeInCast", CertificateLookup]
@@ -36,6 +39,7 @@ class JudgeInCast:
     within_scorer: bool  # a scorer asks it, so the cast gives the role to that scorer
     by_logprob: bool = False  # its verdict is read from the probabilities of one word
     url: str = ""  # of its endpoint; empty where it has none
+    audit: str = KIND  # the name of the audit whose certificate it needs
 
 
 def judges_of(method: Method, cast: Cast) -> list[JudgeInCast]:
@@ -63,6 +67,11 @@ def certificates_of(method: Method, cast: Cast, folder: Path | None) -> list[Cer
         Each judge with its certificate, or with the reason why none applies.
     """
     judges = judges_of(method, cast)
+    if isinstance(method, CompareSides):
+        return [
+            (replace(judge, audit=SLANT), find(folder, required_of(method, judge.model)))
+            for judge in judges
+        ]
     mixed = isinstance(method, Panel) and method.models > 1
     panel = TOGETHER.join(judge.model for judge in judges)
     return [

@@ -20,6 +20,9 @@ model = "litellm:anthropic/claude-sonnet-4-5"
 bias_evaluator = "judge"
 scorer = "wordlist"
 
+[models.agent]                           # an app or agent of yours, see docs/agents.md
+model = "http://127.0.0.1:9000/decide"   # or command:PROGRAM, or python:MODULE:FUNCTION
+
 [scorers.moderation]                     # see docs/scorers.md
 kind = "openai_moderation"
 
@@ -74,6 +77,7 @@ from evenhand.core.prices import BATCH_FACTOR, Price, Prices
 from evenhand.instruments._contract import DataFolder
 from evenhand.instruments.harm import HarmConfig, HarmName, OwnHarm, certified_judge, own_harm
 from evenhand.models import Endpoint
+from evenhand.models.apps import STARTS_PROGRAMS
 from evenhand.models.base import ChatModel
 from evenhand.models.batch import BatchForm, VllmFiles
 from evenhand.models.endpoint import Api, RemoteModel
@@ -132,7 +136,10 @@ class ModelConfig(BaseModel):
 
     @property
     def named_url(self) -> str | None:
-        """The address, where there is one: a library knows those of its providers."""
+        """The address, where there is one: a library knows those of its providers, and the name of
+        an HTTP app is its address."""
+        if self.library in ("http", "https"):
+            return self.model
         return self.base_url if not self.library or "base_url" in self.model_fields_set else None
 
     @property
@@ -383,6 +390,13 @@ def _read_config(path: Path | None) -> Config:
     if not DEFAULT_FILE.is_file():  # a pipe would be waited for, and it came with the folder
         raise UserError(f"{DEFAULT_FILE} in the current folder is not a regular file: remove it")
     config = _read(DEFAULT_FILE, Config, "config")
+    programs = [m.model for m in config.models.values() if m.library in STARTS_PROGRAMS]
+    if programs:
+        raise UserError(
+            f"{DEFAULT_FILE}: model = {programs[0]!r}: a file that is found in the current folder "
+            f"may not start programs. Give the file by --config {DEFAULT_FILE}, or the model by "
+            "--model"
+        )
     asking = [*config.models.values(), *config.scorers.values(), config.search]
     for variable in (section.api_key_env for section in asking if section is not None):
         # Our choice: AWS_SECRET_ACCESS_KEY and GITHUB_TOKEN do not end so; model services' keys do.

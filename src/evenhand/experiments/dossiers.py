@@ -44,6 +44,11 @@ def is_measured(location: str) -> bool:
     return len(runs) == 1 and bool(runs[0].record.source.get("benchmark"))
 
 
+def combined_report(folders: Sequence[str]) -> CombinedReport:
+    """Read run folders, by path or URL, and collect their findings in one report."""
+    return dossier_of([(RunReader(folder), None) for folder in folders])
+
+
 def dossier_of(
     runs: Sequence[tuple[RunReader, ScoringSpec | None]],
     *,
@@ -124,7 +129,17 @@ def _judges(
     folder, else by the audits that are handed over together with it."""
     path = str(run.path)
     marker = instrument.judge_of(run)
-    if marker is not None:
+    within = instrument.certified_within(run) if isinstance(instrument, Instrument) else None
+    if within is not None:
+        for judge, standing in certificates_of(within[1], replay_of(within[0].path), folder):
+            yield RemedyJudge(
+                run=path,
+                role=judge.role,
+                model=judge.model,
+                says=standing.says,
+                passes=standing.passes,
+            )
+    elif marker is not None:
         yield RemedyJudge(
             run=path, role=_MARKS, model=marker, says=Remark("judge.not_covered"), passes=False
         )

@@ -2,18 +2,22 @@
 the length of each item's first prompt."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
+from itertools import chain
 from typing import Any
 
+import orjson
+
 from evenhand.agents import Agent
-from evenhand.agents.conversation import in_conversation, instructed
-from evenhand.core import Item
+from evenhand.agents.conversation import in_conversation, instructed, tools_for
+from evenhand.core import Item, Message
 from evenhand.experiments.request import Request
 from evenhand.findings.forecast import CHARACTERS_A_TOKEN, DryRun, PlannedRun
 from evenhand.methods import Method
 from evenhand.runs.runners.local import pilot_positions
+from evenhand.runs.runners.source import agents_of
 
 _DECLARED = re.compile(r"\s*(\d+)(?: to (\d+))?(?: \(([^)]*)\))?")
 
@@ -35,6 +39,8 @@ class _Listener:
             worded = in_conversation(agent, agent.prompt.render(variables), self._item)
             messages = instructed(worded, self._request.system_for(agent))
             self.characters = sum(len(message.text) for message in messages)
+            if tools := tools_for(agent, self._item):
+                self.characters += len(orjson.dumps(tools))
         raise _FirstPrompt
 
 
@@ -74,7 +80,7 @@ async def _planned(name: str, request: Request) -> PlannedRun:
         for position in pilot_positions(items)
         for item in request.source.read(position, position + 1)
     ]
-    each = [declared_calls(method, item) for item in sample]
+    each = [_calls(method, item) for item in sample]
     declared = [bounds for bounds in each if bounds is not None]
     calls = None
     if sample and len(declared) == len(each):
@@ -83,13 +89,14 @@ async def _planned(name: str, request: Request) -> PlannedRun:
         )
     tokens = await _first_prompt_tokens(request, sample)
     prompt = None if calls is None or tokens is None else _times(calls, tokens)
-    longest = max((_longest(request, agent) for agent in method.agents()), default=0)
+    agents = agents_of(method, request.source)
+    longest = max((_longest(request, agent) for agent in agents), default=0)
     completion = None if calls is None else _times(calls, longest)
     return PlannedRun(
         name=name,
         method=method.name,
         items=items,
-        roles=tuple(dict.fromkeys(agent.role for agent in method.agents())),
+        roles=tuple(dict.fromkeys(agent.role for agent in agents)),
         calls=None if calls is None else (calls[0], calls[-1]),
         declared_for_other_settings=not all(_is_exact(method, item) for item in sample),
         prompt_tokens=prompt,
@@ -104,6 +111,13 @@ def _longest(request: Request, agent: Agent[Any]) -> int:
 
 def _times(calls: Sequence[int], tokens: float) -> tuple[int, int]:
     return round(calls[0] * tokens), round(calls[-1] * tokens)
+
+
+def _calls(method: Method, item: Item) -> tuple[int, int] | None:
+    """Give the fewest and the most calls for all turns of an item, the simulated user's too."""
+    calls, turns = declared_calls(method, item), len(item.follow_ups) + 1
+    simulated = sum(bool(turn.goal) for turn in item.follow_ups)
+    return calls and (calls[0] * turns + simulated, calls[1] * turns + simulated)
 
 
 def declared_calls(method: Method, item: Item) -> tuple[int, int] | None:
@@ -166,15 +180,25 @@ def _is_exact(method: Method, item: Item) -> bool:
 
 
 async def _first_prompt_tokens(request: Request, items: Sequence[Item]) -> float | None:
-    """The mean length of the first prompt, in tokens; None if no item's method asked one."""
+    """Give the mean length of the first prompt of each turn, in tokens; None if no item's method
+    asked one. What the model will have answered by then is not in it."""
     lengths = []
-    for item in items:
+    for item in chain.from_iterable(map(_turns, items)):
         listener = _Listener(request, item)
         with suppress(Exception):  # whatever a method makes of no answer: it has asked
             await request.method.answer(item, listener)
         if listener.characters is not None:
             lengths.append(listener.characters)
     return sum(lengths) / len(lengths) / CHARACTERS_A_TOKEN if lengths else None
+
+
+def _turns(item: Item) -> Iterator[Item]:
+    """Yield the turns of an item, each after those of the user before it."""
+    yield item
+    for turn in item.follow_ups:
+        history = (*item.history, Message("user", item.prompt))
+        item = replace(item, history=history, prompt=turn.text or turn.goal)
+        yield item
 
 
 def _at_batch_price(request: Request, model: str) -> bool:

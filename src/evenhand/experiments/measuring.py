@@ -14,7 +14,13 @@ from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments.config import Config
 from evenhand.experiments.request import Request, Watch, left_for, spent_within, within
-from evenhand.experiments.running import RunEnd, execute, is_done, is_finished
+from evenhand.experiments.running import (
+    RunEnd,
+    execute,
+    is_done,
+    is_finished,
+    require_certified,
+)
 from evenhand.experiments.settings import RunSettings
 from evenhand.experiments.stopping import InBlocks, StoppingQuestion, next_block, until_decided
 from evenhand.experiments.thinking import score_thinking
@@ -142,6 +148,7 @@ async def _measure(measurement: Measurement, request: Request, watch: Watch) -> 
         look = partial(asyncio.to_thread, next_block, measurement.instrument, request.source, out)
         request = replace(request, following=look)
     await check(measurement, request)
+    await _certified(measurement, request, watch)
     for remark in measurement.instrument.remarks(measurement.options, len(request.source)):
         watch.note(remark)
     ended = RunEnd() if await is_done(request) else await execute(request, watch)
@@ -173,6 +180,14 @@ async def check(measurement: Measurement, request: Request) -> None:
     overridden = type(instrument).check is not Instrument.check
     players = {} if request.asks_nobody or not overridden else await _players(request)
     instrument.check(measurement.options, request.method, players, measurement.services)
+
+
+async def _certified(measurement: Measurement, request: Request, watch: Watch) -> None:
+    """Refuse judges of the second run that lack a certificate, before the first run is paid for."""
+    method = measurement.instrument.must_certify(measurement.options)
+    if method is not None and request.settings.replay is None:
+        settings = replace(request.settings, require_certified_judges=True)
+        await require_certified(replace(request, settings=settings), [method], watch)
 
 
 async def _players(request: Request) -> dict[str, str]:

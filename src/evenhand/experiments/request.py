@@ -150,7 +150,7 @@ class Watch:
         judge, standing = uncertified
         return UserError(
             f"{judge.role} is played by {judge.model!r}: {standing.says}. No model was called. "
-            "Audit it with `evenhand audit judge`"
+            f"Audit it with `evenhand audit {judge.audit}`"
         )
 
     @asynccontextmanager

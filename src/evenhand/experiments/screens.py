@@ -41,7 +41,7 @@ from evenhand.runs.runners.source import read_row
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.folder import held
 from evenhand.scorers import Scorer, ScorerModel
-from evenhand.scorers.base import TOXICITY, scores_of
+from evenhand.scorers.base import TOXICITY, scores_of, was_trained_on
 from evenhand.views import save
 
 # Shows a scoring by the scorer's name while a context is open: it is called with each batch's size.
@@ -90,6 +90,7 @@ async def _calibrated(
     _refuse_taken(request.out)
     sample = LabelledTexts.read(request.labelled, request.columns)
     traffic = read_traffic(request.traffic, request.columns.text) if request.traffic else []
+    _refuse_trained(scorer, sample.table["text"].to_list())
     texts = [*sample.table["text"], *traffic]
     values = await scores_of(scorer, texts, request.attribute, on_batch)
     by = ScreenedBy(
@@ -105,6 +106,16 @@ async def _calibrated(
     request.out.write_bytes(file.to_bytes())
     save(file, str(card_of(request.out)))
     return file
+
+
+def _refuse_trained(scorer: Scorer, texts: list[str]) -> None:
+    """A screen does better on what its scorer was trained on than on any other text."""
+    seen = [text for text in texts if was_trained_on(scorer, text)]
+    if seen:
+        raise UserError(
+            f"{scorer.name} was trained on {len(seen):,} of the {len(texts):,} labeled texts, such "
+            f"as {seen[0][:60]!r}. A guarantee needs other texts: leave these out"
+        )
 
 
 def card_of(path: Path) -> Path:

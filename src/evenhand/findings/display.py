@@ -29,10 +29,14 @@ class Displayable:
         kind = type(self).__name__.lower()
         raise UserError(f"a {kind} is not one table; save it as .json, .md, .html or .pdf")
 
-    def save(self, path: str) -> None:
-        """Write the finding to a file: .json, .parquet, .md, .html or .pdf, by its ending. A PDF
-        is printed by a Chromium on this machine."""
-        importlib.import_module("evenhand.views").save(self, path)
+    def save(self, path: str, *, full: bool = True) -> None:
+        """Write the finding to a file. A PDF is printed by a Chromium on this machine.
+
+        Args:
+            path: The file: .json, .parquet, .md, .html or .pdf.
+            full: Whether a page has everything, or the short form, such as one sheet of a report.
+        """
+        importlib.import_module("evenhand.views").save(self, path, full=full)
 
     def _repr_html_(self) -> str:
         html: str = importlib.import_module("evenhand.views").html_of(self)

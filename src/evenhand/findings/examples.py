@@ -8,6 +8,8 @@ from typing import Any
 import polars as pl
 
 from evenhand.core import Draft, Message, Turn, messages_in
+from evenhand.core.items import Tool
+from evenhand.core.results import tools_in
 from evenhand.findings.display import Remark, RemarkOrText
 from evenhand.findings.measures import Measure
 from evenhand.findings.scoring import Scoring, ScoringSpec, outcome_batches
@@ -27,6 +29,7 @@ class ExampleAnswer:
     why: RemarkOrText
     asked: str  # as the model was asked for it
     conversation: tuple[Message, ...]  # up to the answer; empty of a single prompt
+    tools: tuple[Tool, ...]  # declared to the model that answers
     answer: str | None
     ended: str  # why it stopped, or why the answer is missing
     drafts: tuple[Draft, ...]
@@ -200,6 +203,7 @@ def chosen(
         why=why,
         asked=_asked(row, turns),
         conversation=messages_in(row["conversation"]),
+        tools=tools_in(row["conversation"]),
         answer=row["text"],
         ended=row["stopped"] or f"{row['reason']}: {row['message']}",
         drafts=tuple(_draft(draft) for draft in row["drafts"] or ()),

@@ -214,6 +214,17 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureSeries:
+    """A series is the same number at several points in order, such as a contrast turn by turn. Each
+    point has a measure of its own."""
+
+    name: str
+    label: str
+    axis: str  # what the points are: "turn"
+    points: tuple[tuple[int, str], ...]  # each with the name of its measure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Grouping:
     """A grouping names a column of the outcomes by whose values a report is also given, such as the
     category."""

@@ -15,7 +15,7 @@ from evenhand.findings.estimates import (
     Section,
     VerdictState,
 )
-from evenhand.findings.measures import Grouping, Measure, PairedSpread
+from evenhand.findings.measures import Grouping, Measure, MeasureSeries, PairedSpread
 from evenhand.runs.store import RunReader
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class ScoringSpec:
     later_facts: ClassVar[tuple[str, ...]] = ()  # those that older run folders lack: null there
     measures: ClassVar[tuple[Measure, ...]]
     groups: ClassVar[tuple[Grouping, ...]] = ()
+    series: ClassVar[tuple[MeasureSeries, ...]] = ()  # measures of one number in order: a chart
     also_clusters: ClassVar[tuple[str, ...]] = ()  # further columns of alike rows: widest interval
     covered_by: ClassVar[str | None] = None  # the column by which coverage is also given
     masked: ClassVar[tuple[str, ...]] = ()  # measures that leave out rows whose `masked` is true

@@ -280,8 +280,29 @@ def of_comparison(comparison: "Comparison") -> Verdict:
     if not (worse or better or crossed):
         state, nothing = _nothing_shown(comparison)
         remarks.insert(0, nothing)
-    next_ = _plan(comparison) if state == "inconclusive" else ()
+    harmless = not (worse or crossed)
+    next_ = _plan(comparison) if state == "inconclusive" else _plan_guardrails(comparison, harmless)
     return Verdict(state=state, says=tuple(remarks), next=next_)
+
+
+def _plan_guardrails(comparison: "Comparison", harmless: bool) -> tuple[Remark, ...]:
+    """Name the command that says how many items would settle the first open guardrail of an
+    improvement: the spread is that of these two runs."""
+    margins = {measure.name: measure.margin for measure in comparison.instrument.measures}
+    names = [line.name for line in comparison.guardrails if line.state == "inconclusive"]
+    settled = [name for name in names if margins.get(name) and comparison[name].se > 0]
+    if not harmless or not settled or comparison.instrument.harm is None:
+        return ()
+    runs = (comparison.before.run, comparison.after.run)
+    return (
+        Remark(
+            "next.plan_guardrail",
+            instrument=comparison.instrument.name,
+            measure=settled[0],
+            margin=margins[settled[0]],
+            runs=runs,
+        ),
+    )
 
 
 def _plan(comparison: "Comparison") -> tuple[Remark, ...]:

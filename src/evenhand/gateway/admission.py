@@ -60,8 +60,12 @@ class RequestMemory:
 
     def __init__(self, most: int, tenants: int) -> None:
         self._most = most
-        self._most_of_a_tenant = most if tenants < 2 else most // 2
         self._held: dict[str, int] = {}
+        self.share(tenants)
+
+    def share(self, tenants: int) -> None:
+        """Say how many tenants share it."""
+        self._most_of_a_tenant = self._most if tenants < 2 else self._most // 2
 
     @property
     def held(self) -> int:
@@ -104,6 +108,7 @@ class Admission:
         self._quotas = quotas
         self.memory = RequestMemory(most_bytes, len(allowances))
         self._allowances = allowances
+        self.most = most
         self._places = asyncio.Semaphore(most)
         self._queue = queue
         self._patience = patience
@@ -126,6 +131,11 @@ class Admission:
     @property
     def waiting(self) -> int:
         return self._waiting
+
+    def allow(self, allowances: Mapping[str, Allowance]) -> None:
+        """Replace how much each tenant may use. What was used stays counted."""
+        self._allowances = allowances
+        self.memory.share(len(allowances))
 
     def enter(self, tenant: str, *, tokens: int = 0) -> "AdmissionContext":
         """Let a request in that uses so many tokens at most; the context raises `Refused` where

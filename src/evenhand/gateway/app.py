@@ -3,6 +3,7 @@
 | route                                               | for                                     |
 | --------------------------------------------------- | --------------------------------------- |
 | POST /v1/chat/completions, /completions, /responses | tenants                                 |
+| POST /v1/messages                                   | tenants, by x-api-key too               |
 | GET /v1/models                                      | tenants                                 |
 | POST /beta/litellm_basic_guardrail_api              | tenants: LiteLLM's proxy, by x-api-key  |
 | GET /metrics                                        | operators                               |
@@ -22,7 +23,7 @@ import orjson
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
-from evenhand.gateway.admission import Admission, Permit
+from evenhand.gateway.admission import Admission, Permit, busy
 from evenhand.gateway.books import Alarms
 from evenhand.gateway.breaker import Caller
 from evenhand.gateway.checking import Checker
@@ -36,7 +37,7 @@ from evenhand.gateway.exchanges import (
 from evenhand.gateway.guardrail import PATH as LITELLM_PATH
 from evenhand.gateway.guardrail import Guardrail
 from evenhand.gateway.keys import Keyring
-from evenhand.gateway.metrics import CONTENT_TYPE
+from evenhand.gateway.metrics import CONTENT_TYPE, NOT_READY
 from evenhand.gateway.policy import ANYBODY, CheckPolicy, Policy
 from evenhand.gateway.sending import PLAIN, Client, ClientGone
 from evenhand.gateway.upstream import Upstream
@@ -45,10 +46,11 @@ from evenhand.gateway.window import answer_in_windows
 from evenhand.gateway.wire import MalformedReply, Refused, Wire, strict
 from evenhand.gateway.wire.chat import Chat
 from evenhand.gateway.wire.completions import Completions
+from evenhand.gateway.wire.messages import Messages
 from evenhand.gateway.wire.responses import Responses
 from evenhand.models.http_client import read_capped
 
-WIRES: tuple[Wire, ...] = (Chat(), Completions(), Responses())
+WIRES: tuple[Wire, ...] = (Chat(), Completions(), Responses(), Messages())
 _MOST_REQUEST = 16 * 1024 * 1024  # our choice: pictures travel in requests
 _MOST_VALUES = 250_000  # our choice: commas and brackets; pictures have few, prose has some
 _MOST_MODELS = 4 * 1024 * 1024
@@ -101,6 +103,7 @@ class Gateway:
         except ClientGone:
             pass
         except Exception:
+            self._parts.refused("gateway_failed")
             await client.refuse(Refused(500, "gateway_failed", "the gateway failed"), {})
             raise
 
@@ -121,7 +124,11 @@ class Gateway:
             body = partial(_in_time, client.receive)
             await self._guardrail.answer(tenant, headers, body, client)
         else:
-            tenant = self._tenant(headers.get("authorization"))
+            authorization = headers.get("authorization")
+            if path == f"/v1{Messages.path}":
+                client.names_errors = True
+                authorization = authorization or f"Bearer {headers.get('x-api-key')}"
+            tenant = self._tenant(authorization)
             if (method, path) == ("GET", "/v1/models"):
                 await client.unless_gone(self._models(tenant, headers, client))
             elif method == "POST" and path in self._wires:
@@ -153,6 +160,7 @@ class Gateway:
         forwarded = dict(headers)
         if self._tenants is not None:
             forwarded.pop("authorization", None)
+            forwarded.pop("x-api-key", None)
         return forwarded
 
     # -- routes ----------------------------------------------------------------------------------
@@ -212,34 +220,64 @@ class Gateway:
             await client.refuse(refused, head(talk, action))
 
 
-class Application:
-    """The gateway as an ASGI application: its parts are opened when the server starts, and closed
-    when those under way have been answered."""
+Serve = Callable[[GatewayParts], None]
 
-    def __init__(self, opening: AbstractAsyncContextManager[GatewayParts]) -> None:
-        self._opening = opening
+
+class Application:
+    """The gateway as an ASGI application: its parts are opened when the server starts, replaced
+    while it serves, and closed when those under way have been answered."""
+
+    def __init__(self, opening: Callable[[Serve], AbstractAsyncContextManager[None]]) -> None:
+        """
+        Args:
+            opening: Opens the parts, and hands them over when they can serve and at each change.
+        """
+        self._opening = opening(self._serve)
+        self._parts: GatewayParts | None = None
         self._gateway: Gateway | None = None
+
+    def _serve(self, parts: GatewayParts) -> None:
+        """Answer new requests with these parts. Those under way keep the parts that they have."""
+        gateway = Gateway(parts)
+        self._parts, self._gateway = parts, gateway
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or the life of the server."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
-        elif scope["type"] == "http" and self._gateway is not None:
-            await self._gateway(scope, receive, send)
+        elif scope["type"] == "http":
+            await (self._gateway or _not_open)(scope, receive, send)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
+        kind = "startup"
         try:
-            async with self._opening as parts:
-                self._gateway = Gateway(parts)
+            async with self._opening:
+                kind = "shutdown"
                 await send({"type": "lifespan.startup.complete"})
                 await receive()
-                await parts.admission.drain(parts.policy.grace)
+                if self._parts is not None:
+                    await self._parts.admission.drain(self._parts.policy.grace)
         except Exception as error:
-            kind = "startup" if self._gateway is None else "shutdown"
             await send({"type": f"lifespan.{kind}.failed", "message": str(error)})
             raise
         await send({"type": "lifespan.shutdown.complete"})
+
+
+async def _not_open(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer while the endpoint of the agents cannot be asked, so that no check can run."""
+    client, path = Client(receive, send), scope["path"]
+    if path == "/health":
+        await client.start(200, PLAIN, {})
+        await client.end(orjson.dumps({"ok": True}))
+    elif path == "/ready":
+        await client.start(503, PLAIN, {})
+        await client.end(orjson.dumps({"ok": False, "reasons": ["upstream_down"]}))
+    elif path == "/metrics":
+        await client.start(200, CONTENT_TYPE, {})
+        await client.end(NOT_READY)
+    else:
+        await client.refuse(busy("upstream_down", "the upstream cannot be reached", 5.0), {})
 
 
 def _refuse_web_pages(headers: Headers) -> None:

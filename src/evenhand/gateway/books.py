@@ -7,9 +7,10 @@ to anybody, so it says which store, and never why.
 
 import asyncio
 import contextlib
+import copy
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,10 +21,11 @@ from evenhand.gateway.evidence import EvidenceLost, EvidenceWriter
 from evenhand.gateway.metrics import Metrics
 from evenhand.gateway.policy import LITELLM_ALONE, ROUTES, Policy
 from evenhand.gateway.quotas import SharedQuotas
+from evenhand.gateway.traffic import TrafficRecording
 from evenhand.gateway.verdicts import BROKEN_OFF, NOT_RECORDED, Action, Exchange
 
 if TYPE_CHECKING:  # it needs an extra of its own
-    from evenhand.gateway.telemetry import Telemetry
+    from evenhand.gateway.telemetry import RouteEvaluator, Telemetry
 
 _LOG = logging.getLogger("evenhand.gateway")
 _AGAIN_SECONDS = 60.0  # our choice: a problem that lasts is in every screenful of a log
@@ -121,13 +123,54 @@ class ExchangeRecorder:
 
     def __init__(self, policy: Policy, tenants: tuple[str, ...], replicas: int = 1) -> None:
         self._policy = policy.sha256()
+        self._rules: Mapping[str, TrafficRecording] = {}
         self._require = policy.require_evidence
         self._metrics = Metrics(tenants, (*ROUTES, LITELLM_ALONE), replicas)
         self._evidence: EvidenceWriter | None = None
         self._audit: AuditWriter | None = None
         self._secret = b""
         self._telemetry: Telemetry | None = None
+        self._metrics.policy(self._policy)
         self.alarms = Alarms()
+
+    def under(self, policy: Policy, rules: Mapping[str, TrafficRecording]) -> "ExchangeRecorder":
+        """The same books for exchanges under another policy.
+
+        Args:
+            policy: The policy.
+            rules: What is kept of the traffic of its tenants; empty without evidence.
+
+        Returns:
+            Books that share figures and stores with these.
+        """
+        books = copy.copy(self)
+        books._policy, books._rules = policy.sha256(), rules
+        return books
+
+    def in_force(
+        self,
+        tenants: tuple[str, ...],
+        evaluators: "Mapping[tuple[str, str], RouteEvaluator] | None" = None,
+    ) -> None:
+        """Show in figures and spans that the policy of these books is in force.
+
+        Args:
+            tenants: Its tenants.
+            evaluators: Who judges the answers to each of them, where spans say so.
+        """
+        self._metrics.add_tenants(tenants)
+        self._metrics.policy(self._policy)
+        if self._telemetry is not None and evaluators is not None:
+            self._telemetry.follow(evaluators, policy=self._policy)
+
+    def adopted(self, folder: str) -> None:
+        """Count a journal of a process that died, which was committed here."""
+        _LOG.warning("committed what a process that died left in %s", folder)
+        self._metrics.adopted.inc()
+
+    def reloaded(self, outcome: str) -> None:
+        """Count a read of a changed policy: "applied" or "refused"."""
+        self._metrics.reloaded(outcome)
 
     def keep(self, evidence: EvidenceWriter) -> None:
         """Keep run folders."""
@@ -155,7 +198,7 @@ class ExchangeRecorder:
     def record(self, exchange: Exchange) -> None:
         """Put an exchange into the books, of which nothing more goes out."""
         if self._evidence is not None:
-            self._evidence.record(exchange)
+            self._evidence.record(exchange, self._rules.get(exchange.tenant))
         self._note(exchange)
 
     async def written(self, exchange: Exchange) -> None:
@@ -168,7 +211,7 @@ class ExchangeRecorder:
             self.record(exchange)
             return
         try:
-            await self._evidence.written(exchange)
+            await self._evidence.written(exchange, self._rules.get(exchange.tenant))
         except EvidenceLost:
             self._note(replace(exchange, action=Action.BLOCKED, reason=NOT_RECORDED))
             raise
@@ -194,4 +237,6 @@ class ExchangeRecorder:
         """The figures, as Prometheus reads them."""
         self._metrics.breaker.state("closed" if breakers.closed else "open")
         self._metrics.in_flight.set(admission.under_way)
+        self._metrics.at_once.set(admission.most)
+        self._metrics.ready.set(admission.ready and not self.alarms.required_down)
         return self._metrics.text()

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from evenhand.core.errors import EvenhandError, UserError
+from evenhand.core.errors import EvenhandError, RunLocked, UserError
 from evenhand.gateway.recorded import rows
 from evenhand.gateway.traffic import (
     Traffic,
@@ -24,6 +24,7 @@ from evenhand.gateway.traffic import (
     day_of,
     end_if_open,
     place_of,
+    runs_of,
 )
 from evenhand.gateway.verdicts import BROKEN_OFF, NOT_RECORDED, Action, Exchange
 
@@ -32,6 +33,7 @@ WAITING = 4096  # our choice, in exchanges: a disk may pause for seconds at a th
 SHORTEST_KEY = 16  # our choice, in bytes: a hash with a shorter key could be guessed after all
 _AT_ONCE = 256  # our choice: exchanges that are written in one go
 _TICK_SECONDS = 1.0  # our choice: how often an idle writer looks at the clock
+_ADOPT_SECONDS = 60.0  # our choice: how often it looks for journals that nobody writes any more
 _LATE_SECONDS = 600.0  # our choice: so long after midnight an exchange of the day before may come
 _DAYS_BACK = 7  # our choice: a gateway that was away for longer leaves older folders as they are
 _LONGEST_WAIT = 30.0  # our choice, in seconds: between two attempts at a disk that refuses
@@ -49,6 +51,7 @@ class _PendingExchange:
     """An exchange that is not on disk yet."""
 
     exchange: Exchange
+    rule: TrafficRecording | None = None  # None: that of its tenant at the start
     on_disk: asyncio.Future[None] | None = None  # its answer waits for this
     held_back: str = ""  # why its answer was not sent, where the exchange does not say so
 
@@ -86,6 +89,7 @@ class EvidenceWriter:
         waiting: int = WAITING,
         retry_seconds: float = 0.5,
         patience: float = PATIENCE,
+        adopted: Callable[[str], None] = lambda _: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         if len(key) < SHORTEST_KEY and any(rule.content == "hashed" for rule in kept.values()):
@@ -93,11 +97,13 @@ class EvidenceWriter:
         self._folder, self._kept, self._replica = as_text(folder), dict(kept), replica
         self._key, self._redact, self._require = key, redact, require_evidence
         self._most, self._retry_seconds, self._clock = waiting, retry_seconds, clock
-        self._patience = patience
+        self._patience, self._adopted = patience, adopted
+        self._ended: set[str] = set()  # run folders of days before
+        self._looked: float | None = None  # when it looked for journals that others left
         self._waiting: deque[_PendingExchange] = deque()
         self._batch: list[_PendingExchange] = []  # of those, the ones that are being written
         self._began: float | None = None  # when they began to be
-        self._folders: dict[tuple[str, str], Traffic] = {}
+        self._folders: dict[tuple[str, str, str], Traffic] = {}  # by day, tenant and policy
         self._woken, self._closing, self._settled = (asyncio.Event() for _ in range(3))
         self._settled.set()
         self._failures = 0
@@ -123,24 +129,33 @@ class EvidenceWriter:
         return self._began is not None and time.monotonic() - self._began > self._patience
 
     async def start(self) -> None:
-        """Commit what earlier processes left in journals, and begin to write."""
-        await self._in_thread(self._end_old_ones)
+        """Commit what other processes left in journals, and begin to write."""
+        await self._in_thread(self._adopt, self._clock())
         self._task = asyncio.create_task(self._write_on())
 
-    def record(self, exchange: Exchange) -> None:
-        """Queue an exchange to be written. If the queue is full, it is counted as lost."""
-        self._take(_PendingExchange(exchange))
+    def record(self, exchange: Exchange, rule: TrafficRecording | None = None) -> None:
+        """Queue an exchange to be written. If the queue is full, it is counted as lost.
 
-    async def written(self, exchange: Exchange) -> None:
+        Args:
+            exchange: The exchange.
+            rule: What is kept of it. Default: what was said of its tenant at the start.
+        """
+        self._take(_PendingExchange(exchange, rule))
+
+    async def written(self, exchange: Exchange, rule: TrafficRecording | None = None) -> None:
         """Take an exchange, and wait until it is on disk.
+
+        Args:
+            exchange: The exchange.
+            rule: What is kept of it. Default: what was said of its tenant at the start.
 
         Raises:
             EvidenceLost: It is not, or cannot be known to be. It is recorded as held back.
         """
         if not self.healthy:
-            self.record(_held_back(exchange, NOT_RECORDED))
+            self.record(_held_back(exchange, NOT_RECORDED), rule)
             raise EvidenceLost(self.problem)
-        waiting = _PendingExchange(exchange, asyncio.get_running_loop().create_future())
+        waiting = _PendingExchange(exchange, rule, asyncio.get_running_loop().create_future())
         if not self._take(waiting):
             raise EvidenceLost(self.problem or "the gateway is stopping")
         assert waiting.on_disk is not None
@@ -180,7 +195,7 @@ class EvidenceWriter:
         elif waiting in self._batch:
             waiting.held_back = reason
         else:  # it is on disk
-            self.record(_held_back_after_all(waiting.exchange, reason))
+            self.record(_held_back_after_all(waiting.exchange, reason), waiting.rule)
 
     def place(self, exchange: Exchange) -> str:
         """The folder that the exchange is written to, or after a change of policy the one with a
@@ -229,7 +244,7 @@ class EvidenceWriter:
             self._woken.clear()
             self._batch = [self._waiting[n] for n in range(min(_AT_ONCE, len(self._waiting)))]
             self._began = time.monotonic()
-            exchanges = [waiting.exchange for waiting in self._batch]
+            exchanges = [(waiting.exchange, waiting.rule) for waiting in self._batch]
             written = await self._in_thread(self._write, exchanges, self._clock())
             batch, self._batch, self._began = self._batch, [], None
             self._note(batch, written)
@@ -270,7 +285,7 @@ class EvidenceWriter:
             return
         if recorded:  # also where nothing else is taken any more
             more = _held_back_after_all(waiting.exchange, waiting.held_back)
-            self._waiting.append(_PendingExchange(more))
+            self._waiting.append(_PendingExchange(more, waiting.rule))
         else:
             waiting.exchange = _held_back(waiting.exchange, waiting.held_back)
         waiting.held_back = ""
@@ -288,12 +303,14 @@ class EvidenceWriter:
 
     # -- in a thread ---------------------------------------------------------------------------
 
-    def _write(self, batch: list[Exchange], now: float) -> _FlushResult:
+    def _write(
+        self, batch: list[tuple[Exchange, TrafficRecording | None]], now: float
+    ) -> _FlushResult:
         """Write exchanges to their folders, commit what is due, end what is of days before."""
         written, touched = _FlushResult(), []
-        for number, exchange in enumerate(batch):
+        for number, (exchange, current) in enumerate(batch):
             try:
-                rule = self._kept[exchange.tenant]
+                rule = current or self._kept[exchange.tenant]
                 traffic = self._traffic(day_of(exchange.at), exchange.tenant, rule)
                 new = rows(exchange, rule.content, self._key, self._redact)
             except Exception as error:  # whatever it is, the exchanges behind it are written
@@ -319,37 +336,52 @@ class EvidenceWriter:
             except Exception as error:
                 written.problem = _said(error)
         written.problem = self._end(now) or written.problem
+        self._adopt_if_due(now)
         return written
 
     def _traffic(self, day: str, tenant: str, rule: TrafficRecording) -> Traffic:
-        there = self._folders.get((day, tenant))
+        there = self._folders.get((day, tenant, rule.policy))
         if there is None:
             there = Traffic.of(self._folder, day, tenant, self._replica, rule)
-            self._folders[day, tenant] = there
+            self._folders[day, tenant, rule.policy] = there
         return there
 
     def _end(self, now: float | None) -> str:
         """End the folders of days before, or all; give what went wrong."""
         problem = ""
         today = None if now is None else day_of(now - _LATE_SECONDS)
-        for (day, tenant), traffic in list(self._folders.items()):
-            if today is None or day < today:
+        for key, traffic in list(self._folders.items()):
+            if today is None or key[0] < today:
                 try:
                     traffic.end()
-                    del self._folders[day, tenant]
+                    del self._folders[key]
                 except Exception as error:
                     problem = _said(error)
         return problem
 
-    def _end_old_ones(self) -> None:
-        now = self._clock()
-        for back in range(_DAYS_BACK + 1):
-            for tenant in self._kept:
-                path = place_of(self._folder, day_of(now - back * 86_400), tenant, self._replica)
+    def _adopt_if_due(self, now: float) -> None:
+        if self._looked is None or not 0 <= now - self._looked < _ADOPT_SECONDS:
+            self._adopt(now)
+
+    def _adopt(self, now: float) -> None:
+        """Commit the journals of processes that died. The lock of a run folder is the lease: one
+        that is alive holds it, and of two that adopt one gets it."""
+        self._looked = now
+        today = day_of(now)
+        for day in (day_of(now - back * 86_400) for back in range(_DAYS_BACK + 1)):
+            for path in runs_of(self._folder, day, self._kept, self._replica):
+                if path in self._ended:
+                    continue
                 try:
-                    end_if_open(path)
+                    if end_if_open(path):
+                        self._adopted(path)
+                except RunLocked:
+                    continue
                 except Exception as error:  # what is there stays there
                     self._problem = _said(error)
+                    continue
+                if day < today:
+                    self._ended.add(path)
 
 
 def _held_back(exchange: Exchange, reason: str) -> Exchange:

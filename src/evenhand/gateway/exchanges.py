@@ -101,6 +101,7 @@ class ExchangeState:
             at=self.at,
             prompt=self.asked.prompt,
             context=self.asked.context,
+            messages=self.asked.messages,
             verdicts=self.verdicts,
             action=action,
             reason=reason,

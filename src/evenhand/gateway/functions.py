@@ -1,4 +1,4 @@
-"""The Python functions of the gateway: serve it, make a key, look at it, check a LiteLLM proxy."""
+"""The Python functions of the gateway: serve, plan and watch one, make keys, check a LiteLLM."""
 
 import asyncio
 import contextlib
@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from evenhand.core.errors import UserError
+from evenhand.findings.gateway_plan import GatewayPlan, GatewayTraffic
+from evenhand.findings.gateway_plan import gateway_plan as plan_of
+from evenhand.findings.plan import ItemPrice
 from evenhand.gateway.keys import new_key
 
 if TYPE_CHECKING:
@@ -32,6 +35,7 @@ async def gateway_serve(
     host: str = "127.0.0.1",
     port: int = 8088,
     replicas: int = 1,
+    replica: str | None = None,
     quotas: str | None = None,
     evidence: str | Path | None = None,
     audit: str | Path | None = None,
@@ -53,6 +57,8 @@ async def gateway_serve(
         host: Address to listen at.
         port: Port to listen at.
         replicas: Number of processes. More than one needs `quotas`.
+        replica: Name of this gateway among several that share `evidence`. Each writes folders of
+            its own, and commits what one that died has left.
         quotas: URL of a Redis-protocol store that replicas share.
         evidence: Folder of the run folders of the traffic.
         audit: PostgreSQL URL or a folder, for one row per exchange.
@@ -83,6 +89,7 @@ async def gateway_serve(
         host=host,
         port=port,
         replicas=replicas,
+        replica=replica,
         quotas=quotas,
         evidence=_text(evidence),
         audit=_text(audit),
@@ -101,6 +108,46 @@ async def gateway_serve(
             process.terminate()
         await asyncio.wait_for(process.wait(), _TIME_TO_END)
     raise UserError(f"the gateway ended with code {process.returncode}; its errors are above")
+
+
+async def gateway_plan(
+    answers_per_day: float,
+    *,
+    characters: int = 230,
+    peak: float = 3.0,
+    load: float = 0.6,
+    screen: str = "offline",
+    to_agents: float | None = None,
+    price: ItemPrice | None = None,
+) -> GatewayPlan:
+    """Plan the cores, replicas, agent calls and price of a gateway, from measured figures.
+
+    Args:
+        answers_per_day: Number of answers.
+        characters: Characters of an answer.
+        peak: The busiest minute, as a multiple of the mean.
+        load: The share of a core that may be in use then.
+        screen: The screen: "offline" or "wordlist".
+        to_agents: The share of answers that go to the agents. Defaults to the share of harmless
+            held-out paragraphs in the default band.
+        price: Agent calls per answer that goes to the agents, tokens per call, and money per
+            million tokens. Defaults to three calls of 500 tokens.
+
+    Returns:
+        The plan, each figure with its range.
+
+    Raises:
+        UserError: If a number makes no sense, or the screen was not measured.
+    """
+    traffic = GatewayTraffic(
+        answers_per_day=answers_per_day,
+        characters=characters,
+        peak=peak,
+        load=load,
+        screen=screen,
+        to_agents=to_agents,
+    )
+    return plan_of(traffic, price or ItemPrice(calls=3, tokens=500))
 
 
 async def gateway_key() -> NewKey:

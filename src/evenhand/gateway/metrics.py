@@ -28,8 +28,14 @@ from evenhand.gateway.verdicts import Action, Exchange
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 CAUSES = ("upstream", "screen", "agents", "all")
+# Errors for reasons of the gateway's own, which the objective of availability counts.
+OWN_REFUSALS = (
+    "overloaded", "draining", "quota_unknown", "not_recorded", "not_checked", "gateway_failed"
+)  # fmt: skip
 _STATES = ("closed", "half_open", "open")
 _NAME = "evenhand_gateway"
+# What is said before there is anything to count: the upstream has not answered since the start.
+NOT_READY = f"# TYPE {_NAME}_ready gauge\n{_NAME}_ready 0\n".encode()
 _OTHER = "other"  # tenants and routes that are not configured
 # Our choice, in seconds: from a screen's millisecond to the longest deadline that makes sense.
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 60)
@@ -71,9 +77,23 @@ class Metrics:
         self._of_models = counter(f"{_NAME}_model_tokens", said, ("model", "direction"))
         said = "Exchanges with agents whose tokens were not counted."
         self._uncounted = counter(f"{_NAME}_agent_tokens_unknown", said, ("tenant",))
+        said = "Journals of processes that died, committed by this one."
+        self.adopted = counter(f"{_NAME}_evidence_adopted", said)
         self.refused = counter(f"{_NAME}_refused", "Requests that got an error.", ("code",))
+        for code in OWN_REFUSALS:
+            self.refused.labels(code)
         gauge = partial(Gauge, registry=self._registry)
         self.in_flight = gauge(f"{_NAME}_in_flight", "Requests at work.")
+        self.at_once = gauge(f"{_NAME}_at_once", "Requests that may be at work.")
+        self.ready = gauge(f"{_NAME}_ready", "1 while /ready says yes.")
+        said = "The policy in force, by its hash."
+        self._policy = Gauge(f"{_NAME}_policy", said, ("sha256",), registry=self._registry)
+        said = "Reads of a changed policy: applied, or refused and the old one kept."
+        self._reloads = counter(f"{_NAME}_policy_reloads", said, ("outcome",))
+        said = "1 while the policy in force is older than its file, which was refused."
+        self._stale = gauge(f"{_NAME}_policy_stale", said)
+        for outcome in ("applied", "refused"):
+            self._reloads.labels(outcome)
         said = "The breaker before the upstream."
         self.breaker = Enum(f"{_NAME}_breaker", said, states=_STATES, registry=self._registry)
         # The name of this process: two requests show whether the same one answered.
@@ -83,15 +103,31 @@ class Metrics:
         up.labels(name).set_function(lambda: time.monotonic() - began)
         said = "Processes that answer at this port, each with figures of its own."
         gauge(f"{_NAME}_replicas", said).set(replicas)
-        for tenant, route, action in product(self._tenants, self._routes, Action):
+        self.add_tenants(self._tenants)
+        for cause in CAUSES:
+            self._seconds.labels(cause)
+
+    def add_tenants(self, tenants: Iterable[str]) -> None:
+        """Show the series of these tenants, from 0."""
+        tenants = set(tenants)
+        self._tenants |= tenants
+        for tenant, route, action in product(tenants, self._routes, Action):
             self._requests.labels(tenant, route, action)
-        for tenant in self._tenants:
+        for tenant in tenants:
             self._calls.labels(tenant)
             self._uncounted.labels(tenant)
             for direction in ("in", "out"):
                 self._tokens.labels(tenant, direction)
-        for cause in CAUSES:
-            self._seconds.labels(cause)
+
+    def policy(self, sha256: str) -> None:
+        """Show which policy is in force."""
+        self._policy.clear()
+        self._policy.labels(sha256).set(1)
+
+    def reloaded(self, outcome: str) -> None:
+        """Count a read of a changed policy: "applied" or "refused"."""
+        self._reloads.labels(outcome).inc()
+        self._stale.set(outcome == "refused")
 
     def watch(self, kind: str, writer: ExchangeWriter) -> None:
         """Show what a writer lost, whether it can write, and how many wait for it."""

@@ -1,11 +1,13 @@
 """Open the parts of a gateway from its settings, in each of its processes, and check them first."""
 
 import asyncio
+import hashlib
 import importlib
+import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from ipaddress import ip_address
 from itertools import product
@@ -13,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from evenhand.core.errors import UserError
+from evenhand.core.errors import ModelBusy, UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments.certificates import certificates_of, certificates_of_scorer
 from evenhand.experiments.config import Config, open_cast, scorer_by_name
@@ -22,7 +24,7 @@ from evenhand.experiments.running import look_at_judges
 from evenhand.experiments.screens import alarm_at
 from evenhand.findings.screen_file import read_screen
 from evenhand.gateway.admission import Admission
-from evenhand.gateway.app import Application, GatewayParts
+from evenhand.gateway.app import Application, GatewayParts, Serve
 from evenhand.gateway.audit import AuditStore, AuditWriter, ParquetAudit, PostgresAudit
 from evenhand.gateway.books import ExchangeRecorder
 from evenhand.gateway.checking import Checker
@@ -38,6 +40,7 @@ from evenhand.gateway.policy import (
     read_policy,
 )
 from evenhand.gateway.quotas import LocalQuotas, Quotas, SharedQuotas
+from evenhand.gateway.reloading import PolicyFiles
 from evenhand.gateway.screening import FairQueue
 from evenhand.gateway.traffic import TrafficRecording, check_folder
 from evenhand.gateway.upstream import Upstream
@@ -50,6 +53,13 @@ from evenhand.scorers import TOXICITY, Scorer
 if TYPE_CHECKING:
     from evenhand.gateway.telemetry import RouteEvaluator, Telemetry
 
+_LOG = logging.getLogger("evenhand.gateway")
+_AGAIN_SECONDS = 1.0  # our choice: between two questions to an upstream that is not there
+CLOSING = 30  # seconds for the parts to be closed, after the grace of the policy
+# Settings of a policy that parts have which live as long as the process.
+_FOR_LIFE = (
+    "at_once", "require_certified_judges", "require_evidence", "upstream_seconds", "upstream_slow"
+)  # fmt: skip
 _TRY_SECONDS = 10.0  # our choice: a store that says nothing for so long is not there
 HASHED_WITH = "EVENHAND_GATEWAY_HASH"  # the variable with the key that texts are hashed with
 
@@ -68,6 +78,7 @@ class GatewayRequest:
     host: str = "127.0.0.1"
     port: int = 8088
     replicas: int = 1
+    replica: str | None = None
     quotas: str | None = None
     evidence: str | None = None
     audit: str | None = None
@@ -93,8 +104,22 @@ class GatewayRequest:
         return self.upstream if asks_it else None
 
     def read(self) -> Policy:
-        """The policy, read and checked."""
-        return read_policy(Path(self.policy) if self.policy else None)
+        """The policy, read and checked, with the checksums of its screens."""
+        policy = read_policy(Path(self.policy) if self.policy else None)
+        settings = self.settings()
+        names = sorted({check.screen for check in policy.checks()})
+        screens = {name: _checksum(name, settings) for name in names}
+        return policy.model_copy(update={"screens": screens})
+
+
+def _checksum(screen: str, settings: Config) -> str:
+    """That of a screen file, or a scorer's name, which holds that of its weights."""
+    if not screen.endswith(".json"):
+        return scorer_by_name(settings, screen).name
+    try:
+        return hashlib.sha256(Path(screen).read_bytes()).hexdigest()
+    except OSError as error:
+        raise UserError(f"the screen {screen} cannot be read: {error}") from None
 
 
 def method_of(check: CheckPolicy) -> Method:
@@ -131,38 +156,134 @@ def screen_of(check: CheckPolicy, settings: Config) -> tuple[Scorer, CheckPolicy
 
 
 @asynccontextmanager
-async def opened(request: GatewayRequest) -> AsyncIterator[GatewayParts]:
-    """Open all parts of a gateway; they are closed in the other request."""
-    policy, settings = request.read(), request.settings()
-    key = configuration.secret(request.upstream_key_env)
+async def opened(request: GatewayRequest, serve: Serve) -> AsyncIterator[None]:
+    """Open all parts of a gateway, and those of its policy again when that changes.
+
+    Without an upstream that says which model it has there is no team of agents. Then nothing is
+    served yet, and the upstream is asked again until it answers.
+
+    Args:
+        request: The settings of the gateway.
+        serve: Receives the parts when they can serve, and again after each change of the policy.
+
+    Raises:
+        UserError: If something cannot be served whatever the upstream says.
+    """
     async with AsyncExitStack() as stack:
-        upstream = Upstream(
-            request.upstream,
-            key=key,
-            seconds=policy.upstream_seconds,
-            slow_after=policy.upstream_slow,
+        gateway = _OpenGateway(request, serve, stack)
+        with suppress(ModelBusy):
+            await gateway.open()
+        task = asyncio.create_task(gateway.follow())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+class _OpenGateway:
+    """One gateway over all policies that it has in its life."""
+
+    def __init__(self, request: GatewayRequest, serve: Serve, stack: AsyncExitStack) -> None:
+        self._request = request
+        self._serve = serve
+        self._stack = stack
+        self._parts: GatewayParts | None = None
+        self._checks = AsyncExitStack()  # what closes the screens and agents in use
+        self._files = PolicyFiles(self._files_in_force)
+
+    async def open(self) -> None:
+        """Open all parts and serve. Raises `ModelBusy` if the agents' endpoint is not there."""
+        policy, settings = self._request.read(), self._request.settings()
+        async with AsyncExitStack() as stack:
+            self._checks = await stack.enter_async_context(AsyncExitStack())
+            checkers = await _checkers(policy, settings, self._checks)
+            key = configuration.secret(self._request.upstream_key_env)
+            upstream = Upstream(
+                self._request.upstream,
+                key=key,
+                seconds=policy.upstream_seconds,
+                slow_after=policy.upstream_slow,
+            )
+            stack.push_async_callback(upstream.close)
+            shared = self._request.quotas
+            quotas: Quotas = SharedQuotas(shared) if shared else LocalQuotas()
+            stack.push_async_callback(quotas.close)
+            admission = Admission(quotas, policy.allowances(), most=policy.at_once)
+            self._books = await _books(self._request, policy, checkers, stack, Redactor(key))
+            if isinstance(quotas, SharedQuotas):
+                self._books.share(quotas)
+            self._books.alarms.watch("policy_file", self._files, required=False)
+            await stack.enter_async_context(self._books.alarms.looking())
+            self._stack.push_async_exit(stack.pop_all())
+        self._hand_over(
+            GatewayParts(
+                policy=policy,
+                upstream=upstream,
+                admission=admission,
+                checkers=checkers,
+                record=self._books.record,
+                written=self._books.written,
+                metrics=lambda: self._books.text(upstream.breakers, admission),
+                alarms=self._books.alarms,
+                refused=self._books.refused,
+            )
         )
-        stack.push_async_callback(upstream.close)
-        watch = Watch() if policy.require_certified_judges else None
-        checkers = await _checkers(policy, settings, stack, watch)
-        quotas: Quotas = SharedQuotas(request.quotas) if request.quotas else LocalQuotas()
-        stack.push_async_callback(quotas.close)
-        admission = Admission(quotas, policy.allowances(), most=policy.at_once)
-        books = await _books(request, policy, checkers, stack, Redactor(key))
-        if isinstance(quotas, SharedQuotas):
-            books.share(quotas)
-        await stack.enter_async_context(books.alarms.looking())
-        yield GatewayParts(
-            policy=policy,
-            upstream=upstream,
-            admission=admission,
-            checkers=checkers,
-            record=books.record,
-            written=books.written,
-            metrics=lambda: books.text(upstream.breakers, admission),
-            alarms=books.alarms,
-            refused=books.refused,
-        )
+
+    async def follow(self) -> None:
+        """Open what could not be opened at the start, then follow the files of the policy."""
+        while self._parts is None:
+            await asyncio.sleep(_AGAIN_SECONDS)
+            try:
+                await self.open()
+            except Exception as error:  # whatever it is, it may pass
+                _LOG.error("not ready: %s", error)
+        async for _ in self._files.changes():
+            try:
+                await self._replace_policy(self._parts)
+            except Exception as error:  # whatever it is, the old policy goes on
+                self._files.refused(error)
+                self._books.reloaded("refused")
+            else:
+                self._files.accepted()
+                self._books.reloaded("applied")
+
+    async def _replace_policy(self, old: GatewayParts) -> None:
+        """Put another policy in force for the requests that come from now on."""
+        policy = self._request.read()
+        for name in _FOR_LIFE:
+            if getattr(policy, name) != getattr(old.policy, name):
+                raise UserError(f"{name} changes only when the gateway is started again")
+        _refuse_what_is_not_there(self._request, policy)
+        _refuse_open_door(self._request, policy)
+        async with AsyncExitStack() as stack:
+            checks = await stack.enter_async_context(AsyncExitStack())
+            checkers = await _checkers(policy, self._request.settings(), checks)
+            rules = _kept(policy, checkers) if self._request.evidence else {}
+            books = self._books.under(policy, rules)
+            parts = replace(
+                old, policy=policy, checkers=checkers, record=books.record, written=books.written
+            )
+            self._hand_over(parts)
+            self._stack.push_async_exit(stack.pop_all())
+        judging = evaluators(policy, checkers) if self._request.otel else None
+        books.in_force(tuple(policy.tenants) or (ANYBODY,), judging)
+        old.admission.allow(policy.allowances())
+        # Those under way have the old screens and agents for as long as they may take.
+        loop, used = asyncio.get_running_loop(), self._checks
+        loop.call_later(old.policy.grace + CLOSING, lambda: loop.create_task(used.aclose()))
+        self._checks = checks
+
+    def _hand_over(self, parts: GatewayParts) -> None:
+        self._serve(parts)
+        self._parts = parts
+
+    def _files_in_force(self) -> list[Path]:
+        if self._parts is None or self._request.policy is None:
+            return []
+        screens = {check.screen for check in self._parts.policy.checks()}
+        files = [self._request.policy, *(name for name in screens if name.endswith(".json"))]
+        return [Path(name) for name in files]
 
 
 async def _books(
@@ -176,21 +297,16 @@ async def _books(
     tenants = tuple(policy.tenants) or (ANYBODY,)
     books = ExchangeRecorder(policy, tenants, request.replicas)
     secret = (configuration.secret(HASHED_WITH) or "").encode()
-    replica = str(os.getpid()) if request.replicas > 1 else ""
+    processes = [str(os.getpid())] if request.replicas > 1 else []
     if request.evidence:
-        kept_by_tenant = {}
-        for name in tenants:
-            check = policy.check_for(name, "")
-            kept_by_tenant[name] = TrafficRecording(
-                plan=checkers[check].record(), content=check.content, policy=policy.sha256()
-            )
         evidence = EvidenceWriter(
             request.evidence,
-            kept_by_tenant,
+            _kept(policy, checkers),
             key=secret,
-            replica=replica,
+            replica="-".join([*filter(None, [request.replica]), *processes]),
             redact=redact,
             require_evidence=policy.require_evidence,
+            adopted=books.adopted,
         )
         await evidence.start()
         stack.push_async_callback(evidence.close)
@@ -208,6 +324,17 @@ async def _books(
         stack.push_async_callback(telemetry.close)
         books.trace(telemetry)
     return books
+
+
+def _kept(policy: Policy, checkers: Mapping[CheckPolicy, Checker]) -> dict[str, TrafficRecording]:
+    """What is kept of the traffic of each tenant."""
+    rules = {}
+    for name in tuple(policy.tenants) or (ANYBODY,):
+        check = policy.check_for(name, "")
+        rules[name] = TrafficRecording(
+            plan=checkers[check].record(), content=check.content, policy=policy.sha256()
+        )
+    return rules
 
 
 def evaluators(
@@ -236,9 +363,9 @@ def _audit_store(address: str) -> AuditStore:
 
 
 async def _checkers(
-    policy: Policy, settings: Config, stack: AsyncExitStack, watch: Watch | None
+    policy: Policy, settings: Config, stack: AsyncExitStack, watch: Watch | None = None
 ) -> dict[CheckPolicy, Checker]:
-    """Open a checker for each check. With a watch, one whose judges are not certified is refused.
+    """Open a checker for each check. Judges that the policy requires certified are looked at.
 
     A screen that asks a language model lets texts through by its word, so it counts as a judge."""
     folder = settings.certificates
@@ -249,17 +376,17 @@ async def _checkers(
         stack.push_async_callback(cast.close)
         screen, decides = screen_of(check, settings)
         stack.push_async_callback(screen.close)
-        if watch is not None:
+        if policy.require_certified_judges:
             judges = certificates_of(method, cast, folder)
             judges += certificates_of_scorer("screen", screen, folder)
-            look_at_judges(judges, watch, required=True)
+            look_at_judges(judges, watch or Watch(), required=True)
         checkers[check] = Checker(decides, screen, method, cast, shares)
     return checkers
 
 
 def application(request: GatewayRequest) -> Application:
     """What the server calls in each of its processes."""
-    return Application(opened(request))
+    return Application(partial(opened, request))
 
 
 async def rehearse(request: GatewayRequest, watch: Watch) -> None:
@@ -287,7 +414,10 @@ async def rehearse(request: GatewayRequest, watch: Watch) -> None:
     await _try_stores(request)
     if policy.require_certified_judges:
         async with AsyncExitStack() as stack:
-            await _checkers(policy, settings, stack, watch)
+            try:
+                await _checkers(policy, settings, stack, watch)
+            except ModelBusy as error:  # each process looks again before it serves
+                watch.note(f"not ready until the judges can be asked: {error}")
     _refuse_open_door(request, policy)
 
 

@@ -2,7 +2,7 @@
 
 # policy.toml
 mode = "hold"                  # nothing leaves before its verdict
-screen = "offline"             # a cheap scorer looks at every text
+screen = "staged"              # a cheap scorer looks at every text
 band = [0.35, 0.9]             # below: passed; from the first on the team of agents decides
 method = "stardtox"
 set = ["max_iterations=1"]
@@ -29,7 +29,7 @@ from evenhand.gateway.quotas import Allowance
 
 LITELLM = "/litellm"
 LITELLM_ALONE = "/litellm/alone"  # answers whose request was not seen; the policy is the same
-ROUTES = ("/chat/completions", "/completions", "/responses", LITELLM)
+ROUTES = ("/chat/completions", "/completions", "/responses", "/messages", LITELLM)
 ANYBODY = "anybody"  # the tenant of a gateway that has none
 
 _Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -45,7 +45,7 @@ class CheckPolicy(BaseModel):
     mode: Literal["hold", "window", "observe"] = "hold"
     # A built-in scorer, one of the config file, or a screen file (.json), whose cut-offs then are
     # the band.
-    screen: str = "offline"
+    screen: str = "staged"
     # Our choice, by what docs/gateway.md says of the offline scorer's scores.
     band: Annotated[tuple[_Score, _Score], _LIST] = (0.35, 0.9)
     method: str = "stardtox"
@@ -107,6 +107,8 @@ class Policy(BaseModel):
     require_evidence: bool = False  # nothing goes out that is not on record
     require_certified_judges: bool = False  # each judge must hold a certificate that says pass
     operators: list[str] = []  # hashes of keys that may read /metrics
+    # The checksums of the screens, by name: no file says them, the hash of the policy covers them.
+    screens: dict[str, str] = {}
 
     def check_for(self, tenant: str, route: str) -> CheckPolicy:
         """What is done with the answers of a route to a tenant."""
@@ -141,7 +143,8 @@ class Policy(BaseModel):
         return [self.check_for(*pair) for pair in sorted(places)]
 
     def sha256(self) -> str:
-        """The hash of what is in force, for evidence. The keys are in it by their hashes."""
+        """The hash of what is in force, for evidence. The keys are in it by their hashes, the
+        screens by their bytes."""
         dumped = orjson.dumps(self.model_dump(mode="json"), option=orjson.OPT_SORT_KEYS)
         return hashlib.sha256(dumped).hexdigest()
 
@@ -171,7 +174,7 @@ def _policy(raw: dict[str, Any]) -> Policy:
         else raw_tenants
     )
     rest = {key: value for key, value in raw.items() if key not in _OWN and key != "tenants"}
-    fields = Policy.model_fields.keys() - {"check", "tenants"}
+    fields = Policy.model_fields.keys() - {"check", "tenants", "screens"}
     unknown = sorted(rest.keys() - fields)
     if unknown:
         allowed = ", ".join(sorted(_OWN | fields))

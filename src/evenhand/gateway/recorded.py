@@ -21,6 +21,7 @@ from typing import Literal
 
 from evenhand.agents.tools.search.privacy import fold, listed
 from evenhand.core import Answer, Answered, Draft, Event, Failed, Item, Message, Result, Turn
+from evenhand.core.items import CalledFunction, ToolCall, ToolCalls, ToolResult
 from evenhand.gateway.verdicts import Action, Exchange, ExchangeVerdict
 from evenhand.runs.store import tables
 
@@ -188,56 +189,47 @@ def rows(exchange: Exchange, content: Content, key: bytes, redact: Keep) -> list
     Returns:
         The items, one for each verdict.
     """
+    asked = (exchange.prompt, exchange.context, *(turn.text for turn in exchange.messages))
     if not exchange.verdicts:
-        event = _failed(exchange, exchange.id, exchange.action, exchange.reason, None, ())
-        keep = keeper(content, key, redact, (exchange.prompt, exchange.context))
+        keep = keeper(content, key, redact, asked)
+        item = _item(exchange, exchange.id, exchange.action, exchange.reason, keep)
+        event = _failed(item, exchange.action, exchange.reason, None, ())
         return [RecordedExchange(exchange.id, exchange.action, _kept(Result.of(event), keep), ())]
     records = []
     for index, verdict in enumerate(exchange.verdicts):
         drafts = _drafts(verdict)
         draft_texts = (draft.text for draft in drafts)
         turn_texts = (text for turn in verdict.turns for text in _words(turn))
-        keep = keeper(
-            content, key, redact, (exchange.prompt, exchange.context, *draft_texts, *turn_texts)
-        )
+        keep = keeper(content, key, redact, (*asked, *draft_texts, *turn_texts))
         name = f"{exchange.id}-{index}"
-        result = replace(
-            Result.of(_event(exchange, name, verdict, drafts)), answer_before=verdict.before
-        )
+        item = _item(exchange, name, verdict.action, verdict.reason, keep)
+        result = replace(Result.of(_event(item, verdict, drafts)), answer_before=verdict.before)
         turns = tuple(_turns(verdict.turns, name, content, keep))
         records.append(RecordedExchange(exchange.id, verdict.action, _kept(result, keep), turns))
     return records
 
 
-def _event(
-    exchange: Exchange, name: str, verdict: ExchangeVerdict, drafts: Sequence[Draft]
-) -> Event:
+def _event(item: Item, verdict: ExchangeVerdict, drafts: Sequence[Draft]) -> Event:
     action, answer = verdict.action, verdict.answer
     judged = answer is not None or (action is Action.PASSED and verdict.screen is not None)
     if not judged or action in (Action.NOT_RUN, Action.BLOCKED):
-        return _failed(exchange, name, action, verdict.reason, verdict.screen, verdict.turns)
+        return _failed(item, action, verdict.reason, verdict.screen, verdict.turns)
     stopped = answer.stopped if answer else verdict.reason
     if action is Action.FLAGGED:
         stopped = f"flagged:{verdict.reason}"
-    item = _item(exchange, name, action, verdict.reason)
     final_answer = Answer(drafts=tuple(drafts), stopped=stopped)
     return Answered(0, item, final_answer, len(verdict.turns), *tokens(verdict.turns))
 
 
 def _failed(
-    exchange: Exchange,
-    name: str,
-    action: Action,
-    reason: str,
-    screen: float | None,
-    turns: Sequence[Turn],
+    item: Item, action: Action, reason: str, screen: float | None, turns: Sequence[Turn]
 ) -> Failed:
     message = "no screen score" if screen is None else f"screen score {screen:.4g}"
-    item = _item(exchange, name, action, reason)
     return Failed(0, item, f"{action}:{reason}", message, len(turns), *tokens(turns))
 
 
-def _item(exchange: Exchange, name: str, action: Action, reason: str) -> Item:
+def _item(exchange: Exchange, name: str, action: Action, reason: str, keep: Keep) -> Item:
+    """The item of an exchange, with its words as they are kept."""
     tags = {
         "tenant": exchange.tenant,
         "route": exchange.route,
@@ -246,7 +238,16 @@ def _item(exchange: Exchange, name: str, action: Action, reason: str) -> Item:
         "reason": reason,
     }
     safe_tags = {name: _writable(value) for name, value in tags.items()}
-    return Item(id=name, prompt=exchange.prompt, context=exchange.context, tags=safe_tags)
+    turns = [_kept_message(turn, keep) for turn in exchange.messages]
+    users = [at for at, turn in enumerate(exchange.messages) if turn.role == "user" and turn.text]
+    at = users[-1] if users else len(turns)
+    return Item(
+        id=name,
+        prompt=keep(exchange.prompt),
+        tags=safe_tags,
+        history=tuple(turns[:at]) if users else (),
+        tool_turns=tuple(turns[at + 1 :]),
+    )
 
 
 def plain_name(name: str) -> str:
@@ -297,7 +298,7 @@ def keeper(content: Content, key: bytes, redact: Keep, texts: Sequence[str]) -> 
 
 
 def _words(turn: Turn) -> Iterator[str]:
-    yield from (message.content for message in turn.messages)
+    yield from (message.text for message in turn.messages)
     yield from turn.texts
 
 
@@ -314,7 +315,23 @@ def _writable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
+def _kept_message(message: Message, keep: Keep) -> Message:
+    """A turn with its words as they are kept, those of its tool calls among them."""
+    content = keep(message.content)
+    if isinstance(message, ToolCalls):
+        calls = (
+            ToolCall(keep(call.id), CalledFunction(keep(name), keep(arguments)))
+            for call in message.tool_calls
+            for name, arguments in ((call.function.name, call.function.arguments),)
+        )
+        return ToolCalls(message.role, content, tuple(calls))
+    if isinstance(message, ToolResult):
+        return ToolResult(message.role, content, keep(message.tool_call_id))
+    return Message(message.role, content)
+
+
 def _kept(result: Result, keep: Keep) -> Result:
+    """A result with the words of its answer as they are kept; its item has them so already."""
     drafts = tuple(
         replace(draft, text=keep(draft.text), reasoning=keep(draft.reasoning))
         for draft in result.drafts
@@ -324,7 +341,6 @@ def _kept(result: Result, keep: Keep) -> Result:
         text=None if result.text is None else keep(result.text),
         answer_before=None if result.answer_before is None else keep(result.answer_before),
         drafts=drafts,
-        prompt=keep(result.prompt),
     )
 
 
@@ -340,11 +356,10 @@ def _turns(turns: Sequence[Turn], name: str, content: Content, keep: Keep) -> It
             index=index,
             request=request,
             occurrence=occurrences[request],
-            messages=tuple(
-                Message(message.role, keep(message.content)) for message in turn.messages
-            ),
+            messages=tuple(_kept_message(message, keep) for message in turn.messages),
             texts=tuple(map(keep, turn.texts)),
             logprobs=None,
+            tool_calls=None,
             error_message=None if turn.error_message is None else keep(turn.error_message),
         )
         occurrences[request] += 1

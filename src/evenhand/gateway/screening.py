@@ -6,9 +6,11 @@ Tenants share the screen alike, by characters.
 """
 
 import asyncio
+import hashlib
 import json
+import os
 import re
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ from typing import Any
 from evenhand.core.errors import EvenhandError
 from evenhand.gateway.policy import CheckPolicy
 from evenhand.gateway.wire.strict import readable
-from evenhand.scorers.base import Scorer, Scores, Unscored, unscorable
+from evenhand.scorers.base import TOXICITY, Scorer, Scores, Unscored, is_fixed, unscorable
 from evenhand.scorers.passages import (
     SHORTEST,
     ending,
@@ -168,6 +170,52 @@ _NO_WORDS = "no_words"  # what a scorer says of a text in which it knows no word
 Known = dict[str, "Scores | Unscored"]  # what was scored of an answer, by the passage
 
 
+_REMEMBERED = 50_000  # our choice, in passages: about 10 MB
+
+
+class ScoreCache:
+    """What the screen said of passages lately, by their hashes; the oldest go first.
+
+    The key holds the tenant, so that nobody learns by timing what answers others had, and a random
+    number of this process, so that no hash says which text it is of.
+    """
+
+    def __init__(self, screen: str, most: int = _REMEMBERED) -> None:
+        """
+        Args:
+            screen: The scorer's name, which holds the checksum of its weights.
+            most: How many passages it holds.
+        """
+        self._most = most
+        self._secret = hashlib.blake2b(screen.encode() + os.urandom(32)).digest()
+        self._scores = OrderedDict[bytes, float]()
+
+    def __len__(self) -> int:
+        return len(self._scores)
+
+    def get(self, tenant: str, text: str) -> "Scores | Unscored | None":
+        """What was said of the very same text; None where it is not known."""
+        key = self._key(tenant, text)
+        score = self._scores.get(key)
+        if score is None:
+            return None
+        self._scores.move_to_end(key)
+        return Unscored(_NO_WORDS, "no words to score") if score < 0 else Scores({TOXICITY: score})
+
+    def put(self, tenant: str, text: str, outcome: "Scores | Unscored") -> None:
+        """Remember a score. A failure may not happen again, and is not remembered."""
+        if isinstance(outcome, Scores):
+            self._scores[self._key(tenant, text)] = outcome.toxicity
+        elif outcome.reason == _NO_WORDS:
+            self._scores[self._key(tenant, text)] = -1.0
+        if len(self._scores) > self._most:
+            self._scores.popitem(last=False)
+
+    def _key(self, tenant: str, text: str) -> bytes:
+        named = f"{tenant}\0{text}".encode()
+        return hashlib.blake2b(named, digest_size=16, key=self._secret).digest()
+
+
 class NoScore(EvenhandError):
     """The screen could not read a text."""
 
@@ -189,11 +237,13 @@ class Screening:
         self._check = check
         self._scorer = scorer
         self._shares = shares
+        self._name = scorer.name
+        self._lately = ScoreCache(self._name) if is_fixed(scorer) else None
 
     @property
     def name(self) -> str:
         """Name and version of the scorer."""
-        return self._scorer.name
+        return self._name
 
     async def score(
         self, tenant: str, text: str, sent: str = "", cache: Known | None = None
@@ -244,11 +294,21 @@ class Screening:
         return list(remaining)
 
     async def _score(self, tenant: str, texts: Sequence[str], cache: Known) -> None:
-        new = [text for text in dict.fromkeys(texts) if text not in cache]
+        new = [text for text in dict.fromkeys(texts) if not self._known(tenant, text, cache)]
         for batch in _batches(new):
             async with self._shares.turn(tenant, sum(map(len, batch))):
                 outcomes = await self._scorer.score(batch)
-            cache.update(zip(batch, outcomes, strict=True))
+            for text, outcome in zip(batch, outcomes, strict=True):
+                cache[text] = outcome
+                if self._lately is not None:
+                    self._lately.put(tenant, text, outcome)
+
+    def _known(self, tenant: str, text: str, cache: Known) -> bool:
+        if text not in cache and self._lately is not None:
+            outcome = self._lately.get(tenant, text)
+            if outcome is not None:
+                cache[text] = outcome
+        return text in cache
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[str]]:

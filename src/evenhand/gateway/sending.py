@@ -25,6 +25,7 @@ class Client:
         self.receive = receive
         self._send = send
         self.started = self._streams = False
+        self.names_errors = False  # whether it tells errors in a stream by the name of the event
 
     async def start(self, status: int, kind: str, headers: Mapping[str, str]) -> None:
         """Send the status and the headers, without a length: the body may still change.
@@ -51,7 +52,8 @@ class Client:
         """Send a refusal: as the status, or if that was sent already, as an event that clients
         raise. A plain answer that was cut stays as it is, which no client can read."""
         if self.started:
-            await self.end(event(refused.body()) if self._streams else b"")
+            name = "error" if self.names_errors else ""
+            await self.end(event(refused.body(), name) if self._streams else b"")
             return
         await self.start(refused.status, PLAIN, {**headers, **refused.headers})
         await self.end(refused.body())

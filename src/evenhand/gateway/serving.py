@@ -5,19 +5,29 @@ address with a password is in no list of processes.
 """
 
 import multiprocessing
+import os
+import signal
 import sys
 from dataclasses import asdict
 from functools import partial
+from typing import Any
 
 import orjson
-from granian import Granian
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
+from granian.server.mp import MPServer
 
 from evenhand.core import environment
-from evenhand.gateway.opening import GatewayRequest, application
+from evenhand.gateway.opening import CLOSING, GatewayRequest, application
 
-CLOSING = 30  # seconds for the parts to be closed, after the grace of the policy
+
+class _Server(MPServer):
+    """The server, whose processes are told of a SIGHUP and not replaced for it."""
+
+    def signal_handler_reload(self, *_: Any) -> None:
+        for worker in self.wrks:
+            if (pid := worker.inner.pid) is not None:
+                os.kill(pid, signal.SIGHUP)
 
 
 def serve(request: GatewayRequest) -> None:
@@ -27,7 +37,7 @@ def serve(request: GatewayRequest) -> None:
     # where numpy is loaded, which has happened here, so new processes are spawned.
     environment.use_one_blas_thread()
     multiprocessing.set_start_method("spawn", force=True)
-    Granian(
+    _Server(
         "evenhand gateway",
         interface=Interfaces.ASGI,
         # Where the server finds out which HTTP is spoken, a silent connection is never closed.

@@ -130,6 +130,10 @@ class Telemetry:
             with self._lock:
                 self._lose(exchange.action, f"no span of an exchange: {type(error).__name__}")
 
+    def follow(self, evaluators: Mapping[tuple[str, str], RouteEvaluator], *, policy: str) -> None:
+        """Say of later exchanges that they were checked under another policy."""
+        self._evaluators, self._policy = {**self._evaluators, **evaluators}, policy
+
     async def flush(self) -> None:
         """Wait until all that came so far was sent, or could not be."""
         await asyncio.to_thread(self._provider.force_flush)
@@ -175,7 +179,8 @@ class Telemetry:
     def _said(self, exchange: Exchange) -> _Attributes:
         attributes: _Attributes = {
             "gen_ai.operation.name": _operation(exchange),
-            "gen_ai.provider.name": "openai",  # the wire; whose model it is nobody tells us
+            # The wire; whose model it is nobody tells us.
+            "gen_ai.provider.name": "anthropic" if exchange.route == "/messages" else "openai",
             "evenhand.id": exchange.id,
             "evenhand.tenant": exchange.tenant,
             "evenhand.route": exchange.route,

@@ -9,9 +9,10 @@ import contextlib
 import hashlib
 import re
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 
 from evenhand.core.errors import StoreError
@@ -210,18 +211,52 @@ def plans_at(path: str) -> Iterator[str]:
         yield f"{path}+{number}"
 
 
-def end_if_open(path: str) -> None:
-    """End what a process before this one left open at a place: commit its journal."""
-    for folder in plans_at(path):
-        if not open_folder(folder).exists("run.json"):
-            return
-        run = RunReader(folder)
-        if run.open:
-            writer = RunWriter.open(folder, run.record)
-            try:
-                writer.end()
-            finally:
-                writer.let_go()
+def runs_of(folder: str, day: str, tenants: Iterable[str], replica: str) -> list[str]:
+    """List the run folders of one day.
+
+    Args:
+        folder: The folder of all evidence.
+        day: The date.
+        tenants: The tenants of this gateway.
+        replica: The replica.
+
+    Returns:
+        On a disk the folders of all tenants and replicas. An object store lists no folders, so
+        there those of this replica.
+    """
+    if "://" in folder and not folder.startswith("file://"):
+        places = (place_of(folder, day, tenant, replica) for tenant in tenants)
+        return [path for place in places for path in takewhile(_is_run, plans_at(place))]
+    root = Path(folder.removeprefix("file://")) / day
+    files = (file for below in ("*", "*/*") for file in root.glob(f"{below}/run.json"))
+    return sorted(str(file.parent) for file in files)
+
+
+def _is_run(path: str) -> bool:
+    return open_folder(path).exists("run.json")
+
+
+def end_if_open(folder: str) -> bool:
+    """End a run that another process left open: commit its journal.
+
+    Args:
+        folder: The run folder.
+
+    Returns:
+        Whether it was open.
+
+    Raises:
+        RunLocked: A process that lives writes it.
+    """
+    run = RunReader(folder)
+    if not run.open:
+        return False
+    writer = RunWriter.open(folder, run.record)
+    try:
+        writer.end()
+    finally:
+        writer.let_go()
+    return True
 
 
 def check_folder(folder: Folder) -> None:

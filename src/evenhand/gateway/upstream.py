@@ -18,6 +18,8 @@ from evenhand.models.keys import Redactor, sendable
 MOST_BODY = 16 * 1024 * 1024  # our choice: 128 choices of a long answer
 _MOST_ERROR = 64 * 1024
 _TRACED = ("traceparent", "tracestate")
+_MESSAGES, _VERSION = "/messages", "2023-06-01"  # the version where a client names none
+_DIALECT = ("anthropic-version", "anthropic-beta")
 _ACCOUNT = ("openai-organization", "openai-project")  # of the client's own key
 # What an upstream may say of a request in its own words: any other could quote a model.
 _CODES = frozenset({
@@ -94,7 +96,7 @@ class Upstream:
         good: bool | None = None  # a client that goes away says nothing about the upstream
         try:
             async with asyncio.timeout(self._seconds):
-                response = await self._answered(route, body, self._headers(headers))
+                response = await self._answered(route, body, self._headers(route, headers))
                 async with response:
                     if response.status != 200:
                         good = response.status < 500 and (response.status != 429 or None)
@@ -139,14 +141,20 @@ class Upstream:
             return await ask()
         return response
 
-    def _headers(self, incoming: Mapping[str, str]) -> dict[str, str]:
-        passed_on = _TRACED if self._key else (*_TRACED, *_ACCOUNT)
-        headers = {name: incoming[name] for name in passed_on if name in incoming}
+    def _headers(self, route: str, incoming: Mapping[str, str]) -> dict[str, str]:
+        anthropic = route == _MESSAGES
+        keys = ("authorization", "x-api-key") if anthropic else ("authorization",)
+        passed_on = _TRACED if self._key else (*_TRACED, *_ACCOUNT, *keys)
+        headers = {"anthropic-version": _VERSION} if anthropic else {}
+        for name in (*passed_on, *(_DIALECT if anthropic else ())):
+            if name in incoming:
+                headers[name] = incoming[name]
         headers |= {"content-type": "application/json", "accept-encoding": "identity"}
         if self._key:
-            headers["authorization"] = f"Bearer {self._key}"
-        elif "authorization" in incoming:
-            headers["authorization"] = incoming["authorization"]
+            key = (
+                {"x-api-key": self._key} if anthropic else {"authorization": f"Bearer {self._key}"}
+            )
+            headers |= key
         return headers
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> Refused:

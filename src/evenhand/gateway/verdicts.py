@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from evenhand.core import Answer, Turn
+from evenhand.core import Answer, Message, Turn
 
 BROKEN_OFF = "broken_off"  # the reason where the client went away
 HELD_BACK = "held_back"  # the reason where another text of the same answer may not leave
@@ -64,4 +64,5 @@ class Exchange:
     action: Action
     reason: str
     seconds: Mapping[str, float] = field(default_factory=dict)  # upstream, screen, agents, all
+    messages: tuple[Message, ...] = ()  # the conversation of the request, the prompt among them
     traceparent: str = ""  # the client's header of that name, whatever it holds

@@ -412,6 +412,15 @@ class Instrument(ScoringSpec):
         """Give the second run that these options ask for, once the first has ended."""
         return None
 
+    def must_certify(self, options: Any) -> Method | None:
+        """Give the method of the second run whose judges must hold a certificate before the first
+        run asks anything; None where they need none."""
+        return None
+
+    def certified_within(self, run: RunReader) -> tuple[RunReader, Method] | None:
+        """Give the second run of a run, with its method, where its judges needed a certificate."""
+        return None
+
     def keep(self, audit: Audit, options: Any, certificates: Path | None) -> None:
         """Save the result of an audit where later runs look for it.
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import orjson
 
 from evenhand.core import Message, Usage
+from evenhand.core.items import Tool, ToolCall
 
 _BOUNDS = frozenset({"minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems"})
 
@@ -55,10 +56,18 @@ class ModelRequest:
     stop: tuple[str, ...] = ()
     logprobs: int | None = None  # how many alternatives per token
     echo: bool = False  # completions only: log-probabilities of the prompt too
+    tools: tuple[Tool, ...] = ()  # what the model may call instead of saying something
     deadline: float | None = None
     position: int = 0
     occurrence: int = 0
     sha256: str = ""
+
+    @property
+    def prompt_bytes(self) -> int:
+        """The size of all words that the model reads, in bytes."""
+        size = sum(len(message.text.encode()) for message in self.messages)
+        size += len((self.prompt or "").encode())
+        return size + (len(orjson.dumps(self.tools)) if self.tools else 0)
 
     def settings(self) -> dict[str, Any]:
         """Give everything but the words: the decoding that was asked for."""
@@ -72,6 +81,7 @@ class ModelRequest:
             "logprobs": self.logprobs,
             "echo": self.echo or None,
             "schema": self.schema.name if self.schema else None,
+            "tools": self.tools or None,
         }
         return {name: value for name, value in fields.items() if value is not None}
 
@@ -110,6 +120,7 @@ class Sample:
     finish: str = "stop"
     logprobs: tuple[TokenLogprob, ...] | None = None
     thinking: str = ""  # what the model thought before `text`; never part of the answer
+    tool_calls: tuple[ToolCall, ...] = ()  # of declared tools; `text` does not name them
 
 
 @dataclass(slots=True, kw_only=True)

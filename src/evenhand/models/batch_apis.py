@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -560,14 +560,15 @@ def _anthropic_params(request: ModelRequest, model: str, dialect: wire.Dialect) 
         raise ModelRefused(
             "Anthropic's batches have no raw prompts, no log-probabilities and one reply a request"
         )
-    sent = orjson.loads(orjson.dumps(wire.messages_of(request, dialect)))
-    messages = wire.without_tools(sent, "Anthropic's batches")
+    messages = orjson.loads(orjson.dumps(wire.messages_of(request, dialect)))
     system = "\n\n".join(said["content"] for said in messages if said["role"] == "system")
     params: dict[str, Any] = {
         "model": model,
         "max_tokens": request.max_tokens or _MAX_TOKENS,
-        "messages": [said for said in messages if said["role"] != "system"],
+        "messages": _anthropic_turns(said for said in messages if said["role"] != "system"),
     }
+    if request.tools:
+        params["tools"] = [_anthropic_tool(tool.function) for tool in request.tools]
     if system:
         params["system"] = system
     for field, sent_as, value in (
@@ -587,6 +588,40 @@ def _anthropic_params(request: ModelRequest, model: str, dialect: wire.Dialect) 
     return params
 
 
+def _anthropic_tool(function: Mapping[str, Any]) -> dict[str, Any]:
+    schema = function.get("parameters") or {"type": "object", "properties": {}}
+    about = {name: function[name] for name in ("name", "description") if name in function}
+    return {**about, "input_schema": schema}
+
+
+def _anthropic_turns(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Write turns with their tool calls as blocks. Results of one round are one turn of the user's,
+    and what the user says next belongs to it."""
+    turns: list[dict[str, Any]] = []
+    for message in messages:
+        role, content = message["role"], message["content"]
+        blocks: Any = content
+        if role == "tool":
+            role, blocks = "user", [{"type": "tool_result", "content": content,
+                                     "tool_use_id": message["tool_call_id"]}]  # fmt: skip
+        elif "tool_calls" in message:
+            blocks = [{"type": "text", "text": content}] if content else []
+            blocks += map(_anthropic_call, message["tool_calls"])
+        before = turns[-1] if turns else None
+        if before and role == "user" == before["role"] and isinstance(before["content"], list):
+            said = [{"type": "text", "text": blocks}] if isinstance(blocks, str) else blocks
+            before["content"] += said
+        else:
+            turns.append({"role": role, "content": blocks})
+    return turns
+
+
+def _anthropic_call(call: Mapping[str, Any]) -> dict[str, Any]:
+    arguments = wire.arguments_of(call, "Anthropic")
+    name = call["function"]["name"]
+    return {"type": "tool_use", "id": call["id"], "name": name, "input": arguments}
+
+
 def _as_chat(message: Any) -> dict[str, Any]:
     """Write a message of Anthropic's as the answer of a chat, which is read in one place. What is
     no message becomes an answer without choices, and not one without words."""
@@ -597,12 +632,21 @@ def _as_chat(message: Any) -> dict[str, Any]:
         kind: "".join(str(block.get(kind) or "") for block in blocks if block.get("type") == kind)
         for kind in ("text", "thinking")
     }
+    calls = [
+        {"id": block.get("id"), "function": {"name": block.get("name"),
+                                             "arguments": block.get("input")}}
+        for block in blocks if block.get("type") == "tool_use"
+    ]  # fmt: skip
     stop = str(message.get("stop_reason") or "")
     return {
         "model": message.get("model"),
         "choices": [
             {
-                "message": {"content": said["text"], "reasoning_content": said["thinking"]},
+                "message": {
+                    "content": said["text"],
+                    "reasoning_content": said["thinking"],
+                    "tool_calls": calls,
+                },
                 "finish_reason": _FINISH.get(stop, stop),
             }
         ],

@@ -20,6 +20,7 @@ import orjson
 
 from evenhand.core import Usage
 from evenhand.core.errors import DeadlinePassed, ModelBusy, ModelRefused, UserError
+from evenhand.core.items import CalledFunction, ToolCall
 from evenhand.models import responses, wire
 from evenhand.models.base import ModelReply, ModelRequest, Sample, together
 from evenhand.models.batch import AskAgain, BatchApi, BatchFolder
@@ -432,7 +433,13 @@ class RemoteModel(ABC):
             others = "".join(word for token in sample.logprobs for word, _ in token.top)
             if self._redact(spelt) == spelt and self._redact(others) == others:
                 tokens = sample.logprobs  # else left out: they would spell the key
-        return Sample(text, finish, tokens, thinking)
+        return Sample(
+            text, finish, tokens, thinking, tuple(map(self._bare_call, sample.tool_calls))
+        )
+
+    def _bare_call(self, call: ToolCall) -> ToolCall:
+        name, arguments = self._redact(call.function.name), self._redact(call.function.arguments)
+        return ToolCall(self._redact(call.id), CalledFunction(name, arguments))
 
     def _advice(self, status: int, message: str = "") -> str:
         match status:

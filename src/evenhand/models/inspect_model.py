@@ -9,7 +9,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import orjson
 
@@ -24,6 +24,7 @@ try:
         ChatMessage,
         ChatMessageAssistant,
         ChatMessageSystem,
+        ChatMessageTool,
         ChatMessageUser,
         ContentReasoning,
         GenerateConfig,
@@ -34,6 +35,7 @@ try:
         ResponseSchema,
         get_model,
     )
+    from inspect_ai.tool import ToolCall, ToolInfo, ToolParams
     from inspect_ai.util import JSONSchema
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "inspect_ai":
@@ -79,10 +81,12 @@ class InspectModel:
             raise ModelRefused("a text is to be continued, and a model of Inspect takes messages")
         # Inspect's cache cannot tell a question from the same asked again for another answer.
         again = {"cache": False} if request.occurrence else {}
-        messages, config = asked(orjson.loads(wire.encode(request, self.name, _USUAL)))
+        chat = asked(orjson.loads(wire.encode(request, self.name, _USUAL)))
         clock = asyncio.get_running_loop().time
         started_us, started = time.time_ns() // 1000, clock()
-        output = await self._model.generate(messages, config=config, **again)
+        output = await self._model.generate(
+            chat.messages, tools=chat.tools, config=chat.config, **again
+        )
         if len(output.choices) < request.n:
             raise ModelRefused(output.error or f"{len(output.choices)} of {request.n} replies came")
         samples, usage, served_by = wire.decode(orjson.dumps(answered(output)), request)
@@ -138,8 +142,10 @@ class InspectLibraryModel(LibraryModel):
             await opened.api.aclose()
 
     async def _ask(self, body: dict[str, Any]) -> dict[str, Any]:
-        messages, config = asked(body)
-        output = await self._opened().generate(messages, config=config, cache=False)
+        chat = asked(body)
+        output = await self._opened().generate(
+            chat.messages, tools=chat.tools, config=chat.config, cache=False
+        )
         if output.error and not output.choices:
             raise ModelRefused(output.error)
         return answered(output)
@@ -148,19 +154,59 @@ class InspectLibraryModel(LibraryModel):
         return bool(self._opened().should_retry(error)) or super()._may_pass(error)
 
 
-def asked(body: Mapping[str, Any]) -> tuple[list[ChatMessage], GenerateConfig]:
+class InspectChat(NamedTuple):
+    """What Inspect takes of a chat request."""
+
+    messages: list[ChatMessage]
+    tools: list[ToolInfo]
+    config: GenerateConfig
+
+
+def asked(body: Mapping[str, Any]) -> InspectChat:
     """Make the body of a chat request what Inspect takes. A field that it has no name for goes to
     the provider as it is, where Inspect can do that."""
     told = {name: value for name, value in body.items() if name not in _NOT_TOLD}
     fields = {_RENAMED.get(name, name): value for name, value in told.items()}
-    sent = wire.without_tools(fields.pop("messages"), "A model of Inspect")
-    messages = [_MESSAGES[message["role"]](content=message["content"]) for message in sent]
+    sent = fields.pop("messages")
+    names = {
+        call["id"]: call["function"]["name"]
+        for message in sent
+        for call in message.get("tool_calls") or ()
+    }
+    messages = [_message(message, names) for message in sent]
+    tools = [_tool(tool["function"]) for tool in fields.pop("tools", ())]
     form = fields.pop("response_format", None)
     known = {name: fields.pop(name) for name in list(fields) if name in GenerateConfig.model_fields}
     if fields:
         known["extra_body"] = {**(known.get("extra_body") or {}), **fields}
     schema = (form or {}).get("json_schema")
-    return messages, GenerateConfig(**known, response_schema=_form(schema) if schema else None)
+    config = GenerateConfig(**known, response_schema=_form(schema) if schema else None)
+    return InspectChat(messages, tools, config)
+
+
+def _message(message: Mapping[str, Any], names: Mapping[str, str]) -> ChatMessage:
+    """Write a turn; some providers want the name of a tool beside its result."""
+    role, content = message["role"], message["content"]
+    if role == "tool":
+        called = message["tool_call_id"]
+        return ChatMessageTool(content=content, tool_call_id=called, function=names.get(called))
+    if calls := message.get("tool_calls"):
+        return ChatMessageAssistant(content=content, tool_calls=[_call(call) for call in calls])
+    return _MESSAGES[role](content=content)
+
+
+def _call(call: Mapping[str, Any]) -> ToolCall:
+    arguments = wire.arguments_of(call, "Inspect")
+    return ToolCall(id=call["id"], function=call["function"]["name"], arguments=arguments)
+
+
+def _tool(function: Mapping[str, Any]) -> ToolInfo:
+    schema = function.get("parameters") or {}
+    return ToolInfo(
+        name=function["name"],
+        description=function.get("description", ""),
+        parameters=ToolParams.model_validate(_inlined(schema, schema.get("$defs", {}))),
+    )
 
 
 def _form(schema: Mapping[str, Any]) -> ResponseSchema:
@@ -194,6 +240,10 @@ def _choice(choice: ChatCompletionChoice) -> dict[str, Any]:
     return {
         "message": {
             "content": message.text,
+            "tool_calls": [
+                {"id": call.id, "function": {"name": call.function, "arguments": call.arguments}}
+                for call in message.tool_calls or ()
+            ],
             "reasoning_content": "\n\n".join(filter(None, thought)) or None,
         },
         "finish_reason": _FINISH.get(choice.stop_reason, choice.stop_reason),

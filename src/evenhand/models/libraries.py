@@ -71,7 +71,7 @@ def open_by_name(
     return made(name, base_url=base_url, api_key=api_key, **settings)
 
 
-_FORMS = ("litellm:PROVIDER/MODEL", "inspect:PROVIDER/MODEL")
+_FORMS = ("litellm:PROVIDER/MODEL", "inspect:PROVIDER/MODEL", "python:MODULE:FUNCTION")
 
 
 class LibraryModel(RemoteModel):

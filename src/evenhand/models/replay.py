@@ -7,12 +7,14 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Iterable
+from itertools import repeat
 from typing import Any, Protocol
 
 import orjson
 
 from evenhand.core import Turn, Usage
 from evenhand.core.errors import ModelError, ModelRefused, TurnMissing, UserError, model_error
+from evenhand.core.items import calls_of
 from evenhand.core.prices import NOBODY
 from evenhand.models.base import ChatModel, ModelReply, ModelRequest, Sample, TokenLogprob
 
@@ -86,8 +88,9 @@ def reply_of(turn: Turn) -> ModelReply:
     tokens = _tokens(turn)
     logprobs = _logprobs(turn.logprobs) or [None] * len(turn.texts)
     thinking = turn.thinking or ("",) * len(turn.texts)
+    calls = map(calls_of, orjson.loads(turn.tool_calls)) if turn.tool_calls else repeat(())
     return ModelReply(
-        samples=tuple(map(Sample, turn.texts, turn.finish, logprobs, thinking)),
+        samples=tuple(map(Sample, turn.texts, turn.finish, logprobs, thinking, calls)),
         usage=None if tokens is None else Usage(*tokens, turn.thinking_tokens),
         served_by=turn.served_by,
         adapted=turn.adapted,

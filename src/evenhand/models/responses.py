@@ -42,6 +42,8 @@ def request_of(body: Mapping[str, Any]) -> dict[str, Any]:
     for name in _LENGTHS:
         if name in fields:
             asked["max_output_tokens"] = fields.pop(name)
+    if "tools" in fields:
+        fields["tools"] = [_tool(tool) for tool in fields["tools"]]
     if fields.pop("logprobs", False):
         asked["include"] = ["message.output_text.logprobs"]
     if form := fields.pop("response_format", None):
@@ -50,6 +52,11 @@ def request_of(body: Mapping[str, Any]) -> dict[str, Any]:
         if name in fields:
             asked[section] = {**asked.get(section, {}), key: fields.pop(name)}
     return {**asked, **fields}
+
+
+def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a declared tool. `/responses` is strict where the chat API is not, unless told."""
+    return {"type": tool["type"], "strict": False, **tool["function"]}
 
 
 def _parts_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -84,17 +91,21 @@ def chat_of(body: bytes) -> bytes:
 def _choice(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Put the parts of all items together, in their order."""
     parts: list[Any] = []
+    calls: list[Any] = []
     for item in _items(answer.get("output")):
         if item.get("type") == "message":
             parts += _items(item.get("content"))
+        elif item.get("type") == "function_call":
+            function = {name: item.get(name) for name in ("name", "arguments")}
+            calls.append({"id": item.get("call_id"), "function": function})
         elif item.get("type") == "reasoning":
             parts.append({**item, "summary": item.get("content") or item.get("summary")})
     refused = [str(part["refusal"]) for part in parts if part.get("refusal")]
     logprobs = [token for part in parts for token in part.get("logprobs") or ()]
-    message = {"content": parts, "refusal": "".join(refused) or None}
+    message = {"content": parts, "refusal": "".join(refused) or None, "tool_calls": calls}
     return {
         "message": message,
-        "finish_reason": _finish(answer),
+        "finish_reason": _finish(answer, "tool_calls" if calls else "stop"),
         "logprobs": {"content": logprobs} if logprobs else None,
     }
 
@@ -105,12 +116,12 @@ def _items(raw: Any) -> list[Mapping[str, Any]]:
     return raw
 
 
-def _finish(answer: Mapping[str, Any]) -> str:
+def _finish(answer: Mapping[str, Any], complete: str) -> str:
     if answer.get("status") == "incomplete":
         details = answer.get("incomplete_details")
         reason = details.get("reason") if isinstance(details, Mapping) else None
         return _CUT.get(str(reason), str(reason))
-    return "stop"
+    return complete
 
 
 def _usage(raw: Any) -> dict[str, Any] | None:

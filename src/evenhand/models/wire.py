@@ -14,6 +14,7 @@ import orjson
 
 from evenhand.core import Message, Usage
 from evenhand.core.errors import ModelRefused
+from evenhand.core.items import CalledFunction, ToolCall
 from evenhand.models import thinking
 from evenhand.models.base import ModelRequest, ReplySchema, Sample, TokenLogprob
 
@@ -258,8 +259,8 @@ def encode(
     if request.prompt is None:
         body: dict[str, Any] = {"model": model, "messages": messages_of(request, dialect)}
         length_field = dialect.length_field
-        if request.schema is not None and dialect.form is not JsonForm.WORDS:
-            body["response_format"] = _response_format(request.schema, dialect.form)
+        if request.tools or request.schema is not None:
+            body |= _held_to(request, dialect.form)
     else:
         body = {"model": model, **_completion(request, request.prompt)}
         length_field = "max_tokens"
@@ -274,6 +275,14 @@ def encode(
     if dialect.dropped or dialect.streams or params:
         body = _changed(body, dialect, params or {})
     return orjson.dumps(body)
+
+
+def _held_to(request: ModelRequest, form: JsonForm) -> dict[str, Any]:
+    """The fields that say of what kind the reply may be."""
+    fields: dict[str, Any] = {"tools": request.tools} if request.tools else {}
+    if request.schema is not None and form is not JsonForm.WORDS:
+        fields["response_format"] = _response_format(request.schema, form)
+    return fields
 
 
 _RARE = (None, (), 1, None)
@@ -330,25 +339,29 @@ def messages_of(request: ModelRequest, dialect: Dialect) -> Sequence[Any]:
     return messages if dialect.system is SystemForm.SYSTEM else _alternating(messages)
 
 
-def without_tools(messages: Sequence[Any], where: str) -> Sequence[Any]:
-    """Refuse messages with tool calls, where they cannot be sent.
+def arguments_of(call: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Read the arguments of a tool call for an API that takes them as an object.
 
     Args:
-        messages: The messages of a chat request.
-        where: What they would be sent to.
+        call: The call as the chat API has it.
+        where: Whose API it is.
 
     Returns:
-        The messages.
+        The arguments.
 
     Raises:
-        ModelRefused: If one of them calls a tool or has the result of a call.
+        ModelRefused: If they are not a JSON object.
     """
-    if any(message["role"] == "tool" or "tool_calls" in message for message in messages):
+    try:
+        arguments = orjson.loads(call["function"]["arguments"])
+    except orjson.JSONDecodeError:
+        arguments = None
+    if not isinstance(arguments, dict):
         raise ModelRefused(
-            f"{where} cannot be sent the tool calls of a conversation: use an endpoint with "
+            f"{where} takes tool calls whose arguments are a JSON object: use an endpoint with "
             "/chat/completions"
         )
-    return messages
+    return arguments
 
 
 def _alternating(messages: Iterable[Message]) -> list[Message]:
@@ -478,9 +491,15 @@ def _add_part(message: dict[str, Any], field: str, part: Mapping[str, Any]) -> N
 
 def _add_call(calls: list[Any], call: Mapping[str, Any]) -> None:
     function = call.get("function") or {}
-    if (call.get("index") or 0) >= len(calls):
+    index = call.get("index") or 0
+    if not 0 <= index < len(calls):
         calls.append({"function": {"arguments": ""}})
-    calls[-1]["function"]["arguments"] += function.get("arguments") or ""
+        index = -1
+    whole = calls[index]
+    whole |= {name: call[name] for name in ("id", "type") if call.get(name)}
+    if function.get("name"):
+        whole["function"]["name"] = function["name"]
+    whole["function"]["arguments"] += function.get("arguments") or ""
 
 
 def _sample(choice: Any, request: ModelRequest) -> Sample:
@@ -493,9 +512,10 @@ def _sample(choice: Any, request: ModelRequest) -> Sample:
         thought, text = "", choice.get("text")
     if not isinstance(text, str):
         raise BadBody("a choice has no text")
+    calls = _tool_calls(choice["message"]) if request.tools else ()
     finish = choice.get("finish_reason")
     logprobs = _logprobs(choice.get("logprobs")) if request.logprobs is not None else None
-    sample = Sample(text, finish if isinstance(finish, str) else "", logprobs, thought)
+    sample = Sample(text, finish if isinstance(finish, str) else "", logprobs, thought, calls)
     if request.echo:  # it has our own words
         return sample
     if thinking.may_be_in(text):
@@ -573,6 +593,26 @@ def _arguments(message: Mapping[str, Any], request: ModelRequest) -> str:
     function = calls[0].get("function") if isinstance(calls[0], dict) else None
     arguments = function.get("arguments") if isinstance(function, dict) else None
     return arguments if isinstance(arguments, str) else ""
+
+
+def _tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
+    """Read the calls of declared tools. Some servers give the arguments as an object."""
+    calls = message.get("tool_calls") or ()
+    try:
+        return tuple(_tool_call(number, call) for number, call in enumerate(calls))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise BadBody(f"a tool call in an unknown shape ({error})") from None
+
+
+def _tool_call(number: int, call: Any) -> ToolCall:
+    name, arguments = call["function"]["name"], call["function"].get("arguments")
+    if not isinstance(name, str):
+        raise TypeError("its name is not a text")
+    if not isinstance(arguments, str):
+        arguments = orjson.dumps(arguments or {}).decode()
+    identity = call.get("id")
+    own = identity if isinstance(identity, str) and identity else f"call_{number}"
+    return ToolCall(own, CalledFunction(name, arguments or "{}"))
 
 
 def _logprobs(raw: Any) -> tuple[TokenLogprob, ...] | None:

@@ -89,6 +89,31 @@ class AsksModel(Protocol):
     def requests(self, text: str) -> tuple[ModelRequest, ...]: ...
 
 
+@runtime_checkable
+class FixedScorer(Protocol):
+    """A scorer that says whether a text always has the same score under its name."""
+
+    @property
+    def fixed(self) -> bool: ...
+
+
+def is_fixed(scorer: Scorer) -> bool:
+    """Give whether a score may be used again for the same text."""
+    return isinstance(scorer, FixedScorer) and scorer.fixed
+
+
+@runtime_checkable
+class KnowsTraining(Protocol):
+    """A scorer that knows which texts it was trained on: they are no evidence about it."""
+
+    def saw(self, text: str) -> bool: ...
+
+
+def was_trained_on(scorer: Scorer, text: str) -> bool:
+    """Give whether a scorer is known to have been trained on a text."""
+    return isinstance(scorer, KnowsTraining) and scorer.saw(text)
+
+
 def requests_of(scorer: Scorer, text: str) -> tuple[ModelRequest, ...]:
     """Give what a scorer asks a language model about a text; nothing where it does not say."""
     return scorer.requests(text) if isinstance(scorer, AsksModel) else ()
@@ -335,6 +360,7 @@ _LOOKALIKES = str.maketrans(
 )
 _LEET = str.maketrans("013457@$!|", "oieastasil")
 _RUNS = re.compile(r"[A-Za-z0-9@$!|]+")  # no look-ahead: a long text must not take forever
+_SIGNS = re.compile(r"[0-9@$!|]")
 _SPACED = re.compile(r"(?<!\w)[^\W\d_](?:([ .\-_*])[^\W\d_])(?:\1[^\W\d_])+(?!\w)")
 _NO_WORD = re.compile(r"\W+")
 _SEPARATORS = re.compile(r"[ .\-_*]")
@@ -347,10 +373,12 @@ def canonical(text: str) -> str:
     Replaces full-width and look-alike letters, accents, invisible characters, spaced-out words and
     digits for letters.
     """
-    plain = unicodedata.normalize("NFKD", text).translate(_LOOKALIKES)
-    plain = "".join(sign for sign in plain if unicodedata.category(sign) not in _UNSEEN)
+    plain = text
+    if not text.isascii():
+        plain = unicodedata.normalize("NFKD", text).translate(_LOOKALIKES)
+        plain = "".join(sign for sign in plain if unicodedata.category(sign) not in _UNSEEN)
     plain = _SPACED.sub(lambda hit: _SEPARATORS.sub("", hit[0]), plain)
-    return _RUNS.sub(_letters, plain)
+    return _RUNS.sub(_letters, plain) if _SIGNS.search(plain) else plain
 
 
 def _letters(hit: re.Match[str]) -> str:
@@ -366,7 +394,7 @@ def _words(text: str) -> str:
 
 
 def _differs(plain: str, text: str) -> bool:
-    return _words(plain) not in ("", _words(text))
+    return plain != text and _words(plain) not in ("", _words(text))
 
 
 class Canonicalised:
@@ -386,6 +414,14 @@ class Canonicalised:
 
     def describe(self) -> dict[str, Any]:
         return {**self._scorer.describe(), "canonical": 1}
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the other scorer is."""
+        return is_fixed(self._scorer)
+
+    def saw(self, text: str) -> bool:
+        return was_trained_on(self._scorer, text)
 
     def requests(self, text: str) -> tuple[ModelRequest, ...]:
         plain = canonical(text)

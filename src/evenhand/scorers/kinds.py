@@ -35,6 +35,7 @@ from evenhand.scorers.base import Canonicalised, Scorer
 from evenhand.scorers.classifier import LABELS, Classifier
 from evenhand.scorers.judge import Form, Guard, Judge
 from evenhand.scorers.offline import OfflineScorer
+from evenhand.scorers.offline.staged import StagedScorer
 from evenhand.scorers.regard import RegardScorer
 from evenhand.scorers.services import HttpGuardrail, OpenAIModeration, Perspective
 from evenhand.scorers.wordlist import WordList
@@ -49,14 +50,21 @@ def offline() -> Scorer:
     return Canonicalised(OfflineScorer())
 
 
+def staged() -> Scorer:
+    """Make the staged scorer as it is offered by name."""
+    return Canonicalised(StagedScorer())
+
+
 BUILT_IN: Mapping[str, Callable[[], Scorer]] = {
     "offline": offline,
+    "staged": staged,
     "wordlist": WordList,
     "regard": RegardScorer,
 }
 # What a score of each says, in a few words.
 SAYS: Mapping[str, str] = {
     "offline": "how toxic a text is, by a small network",
+    "staged": "as offline, behind a fast first stage: for screens",
     "wordlist": "how toxic a text is, by a few dozen insults",
     "regard": "how ill a text speaks of whom it is about",
 }
@@ -242,7 +250,8 @@ def spoken(spec: str) -> ScorerKind:
     name, separator, address = spec.partition("=")
     url, _, model = address.partition("#")
     kind = _kind(name)
-    if library_of(address) and issubclass(kind, ChatScorerKind):
+    by_library = library_of(address) and not address.startswith(("http:", "https:"))
+    if by_library and issubclass(kind, ChatScorerKind):
         return kind.model_validate({"kind": name, "model": address})
     fields = {"kind": name, **({kind.address: url} if separator else {})}
     fields |= {"model": model} if model else {}

@@ -128,6 +128,8 @@ def _words(text: str) -> list[str]:
 
 
 def _in_another_script(text: str) -> bool:
+    if text.isascii():
+        return False
     letters = len(_LETTER.findall(text))
     return letters >= LEAST and len(_LATIN.findall(text)) < (1 - _FOREIGN) * letters
 
@@ -135,7 +137,7 @@ def _in_another_script(text: str) -> bool:
 def _prose(text: str) -> str:
     """The lines of a text that are mostly letters and blanks, without code."""
     lines = _CODE.sub("", text).splitlines()
-    plain = (sum(sign.isalpha() or sign.isspace() for sign in line) for line in lines)
+    plain = (sum(map(str.isalpha, line)) + sum(map(str.isspace, line)) for line in lines)
     pairs = zip(lines, plain, strict=True)
     return "\n".join(line for line, count in pairs if count >= _LETTERS * len(line))
 

@@ -12,6 +12,7 @@ from rich.console import RenderableType
 
 from evenhand.core.errors import UserError
 from evenhand.findings.audit import Audit, Audits
+from evenhand.findings.board import Board
 from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.designs import Designs
@@ -19,6 +20,7 @@ from evenhand.findings.fitted_threshold import FittedThreshold
 from evenhand.findings.forecast import DryRun, Forecast, FrontierForecast
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.gate import Gate
+from evenhand.findings.gateway_plan import GatewayPlan
 from evenhand.findings.labelled import LabelledRate
 from evenhand.findings.monitoring import Monitoring
 from evenhand.findings.pack_manifest import PackCheck
@@ -40,6 +42,7 @@ from evenhand.training.rating.findings import RatingReport
 from evenhand.training.record import TrainingRun
 from evenhand.views import (
     audit_page,
+    board_page,
     comparison_page,
     debates_page,
     dossier_page,
@@ -70,6 +73,7 @@ __all__ = ["html_of", "page_of", "save", "terminal_of"]
 _PAGES: dict[type, Callable[..., list[Block]]] = {  # those with a longer form
     Report: report_page.page,
     Comparison: comparison_page.page,
+    CombinedReport: dossier_page.page,
     Reliability: reliability_page.page,
     Repeats: reliability_page.repeats_page,
     Sweep: sweep_page.page,
@@ -85,7 +89,7 @@ _PAGES: dict[type, Callable[..., list[Block]]] = {  # those with a longer form
     Reproduction: reproduction_page.page,
 }
 _ONE_FORM: dict[type, Callable[..., list[Block]]] = {
-    CombinedReport: dossier_page.page,
+    Board: board_page.page,
     FittedThreshold: threshold_page.page,
     FrontierForecast: forecast_page.frontier_page,
     Gate: gate_page.page,
@@ -103,6 +107,7 @@ _ONE_FORM: dict[type, Callable[..., list[Block]]] = {
     ScreenFile: screen_page.card,
     ScreenedRun: screen_page.applied,
     ScreenPlan: screen_page.planned,
+    GatewayPlan: plan_page.gateway,
 }
 
 
@@ -126,13 +131,19 @@ def html_of(finding: object) -> str:
     return html.render(page_of(finding))
 
 
-def save(finding: Any, *paths: str) -> None:
-    """Write a finding to files, each in the form that its ending names. The page is made once."""
+def save(finding: Any, *paths: str, full: bool = True) -> None:
+    """Write a finding to files, each in the form that its ending names. The page is made once.
+
+    Args:
+        finding: The finding.
+        *paths: The files.
+        full: Whether pages have everything, or the short form.
+    """
     title = getattr(finding, "title", f"evenhand: {type(finding).__name__.lower()}")
 
     @cache
     def page() -> list[Block]:
-        return page_of(finding, full=True)
+        return page_of(finding, full=full)
 
     def document() -> str:
         return html.document(page(), title)

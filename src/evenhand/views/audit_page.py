@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from evenhand.findings.audit import Audit, AuditCheck, Audits
 from evenhand.findings.estimates import NO_SPREAD, Estimate
 from evenhand.views import numbers
-from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
+from evenhand.views.blocks import GAP, MOST_TILES, Block, Grid, Line, Tile, Tone
 from evenhand.views.report_page import section_blocks, section_grid
 
 _OPENINGS: dict[str | None, tuple[str, Tone]] = {
@@ -100,6 +100,21 @@ def checks(audit: Audit) -> list[Block]:
     says = [(check, _of_check(audit, check)) for check in ordered]
     explained = (_said(check, text) for check, text in says if text and text not in audit.says)
     return [grid, *note, GAP, *explained]
+
+
+def tiles(audit: Audit) -> tuple[Tile, ...]:
+    """Return the numbers to remember: failed checks first."""
+    measured = [check for check in audit.checks if check.value is not None]
+    ordered = sorted(measured, key=lambda check: _WORST_FIRST.index(check.state))
+    return tuple(
+        Tile(
+            label=check.title,
+            value=STATES[check.state][0],
+            detail=_of_check(audit, check) or f"{_value(check)} {_interval(check)}".strip(),
+            tone=STATES[check.state][1],
+        )
+        for check in ordered[:MOST_TILES]
+    )
 
 
 def _row(check: AuditCheck, *, starred: bool) -> tuple[str, ...]:

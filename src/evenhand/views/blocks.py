@@ -31,6 +31,7 @@ class Grid:
     rows: tuple[tuple[str, ...], ...]
     tones: tuple[Tone, ...] = ()
     title: str = ""
+    links: tuple[str, ...] = ()  # of each row: the page of the same site that its last cell names
 
     def tone(self, row: int) -> Tone:
         return self.tones[row] if row < len(self.tones) else "plain"
@@ -105,7 +106,32 @@ class Details:
     page: tuple["Block", ...]
 
 
-Block = Line | Grid | Bars | BlankLine | Heading | Diff | Figure | Box | Details
+MOST_TILES = 3  # our choice: what a reader remembers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """A number that a reader should remember."""
+
+    label: str
+    value: str
+    detail: str = ""  # its interval, or what it means
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """A few numbers in large print; a medium without large print shows a table."""
+
+    tiles: tuple[Tile, ...]
+
+    def grid(self) -> Grid:
+        """Return the same numbers as a table."""
+        rows = tuple((tile.label, tile.value, tile.detail) for tile in self.tiles)
+        return Grid(("", "", ""), rows, tuple(tile.tone for tile in self.tiles))
+
+
+Block = Line | Grid | Bars | BlankLine | Heading | Diff | Figure | Box | Details | Tiles
 Page = Sequence[Block]
 GAP = BlankLine()
 

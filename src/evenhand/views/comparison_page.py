@@ -7,7 +7,7 @@ from evenhand.findings.display import Remark, codes
 from evenhand.findings.estimates import Change, GuardrailTest
 from evenhand.findings.measures import Measure
 from evenhand.views import catalog, numbers
-from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
+from evenhand.views.blocks import GAP, MOST_TILES, Block, Grid, Line, Tile, Tone
 from evenhand.views.report_page import section_grid
 
 _MARKS: dict[str, tuple[str, Tone]] = {
@@ -49,7 +49,7 @@ def page(comparison: Comparison, *, full: bool = False) -> list[Block]:
     for section in comparison.sections:
         if full or section.in_short:
             blocks += [GAP, section_grid(section)]
-    blocks += [GAP, Line(_cost(comparison), "dim")]
+    blocks += [GAP, Line(cost(comparison), "dim")]
     if not full:
         runs = f"{comparison.before.run} {comparison.after.run}"
         blocks.append(Line(f"full output: evenhand compare {runs} --full", "dim"))
@@ -185,6 +185,26 @@ def changes(comparison: Comparison, family: tuple[Change, ...], title: str, full
     return Grid(columns, tuple(rows), tuple(tones), title)
 
 
+_BY_TONE: dict[Tone, int] = {"bad": 0, "good": 1}
+
+
+def tiles(comparison: Comparison) -> tuple[Tile, ...]:
+    """Return the numbers to remember: regressions, then improvements, then open changes."""
+    tiles = [
+        Tile(
+            label=measure.label,
+            value=f"{numbers.value(change.before, measure)} → "
+            f"{numbers.value(change.after, measure)}",
+            detail=f"{numbers.signed(change.effect, measure)}, "
+            f"95% CI {numbers.change_interval(change, measure)}",
+            tone=mark(change, measure)[1],
+        )
+        for change, measure in comparison.judged()
+        if change.difference is not None
+    ]
+    return tuple(sorted(tiles, key=lambda tile: _BY_TONE.get(tile.tone, 2))[:MOST_TILES])
+
+
 def mark(change: Change, measure: Measure) -> tuple[str, Tone]:
     """Give the sign of a change that is shown to be better, worse, or neither."""
     return _MARKS[direction(change, measure)]
@@ -236,7 +256,8 @@ def groups(comparison: Comparison, column: str) -> Grid:
     return Grid((column, *names), tuple(rows), title=f"change by {column}")
 
 
-def _cost(comparison: Comparison) -> str:
+def cost(comparison: Comparison) -> str:
+    """Say what an answer costs, before and after."""
     old, new = comparison.cost
     parts = []
     for name, digits in (("calls", 1), ("tokens", 0)):

@@ -1,31 +1,93 @@
-"""The pages of the demo's parts: the shortest form of each finding that a newcomer can read."""
+"""The pages of the demo's parts, in a few lines or in full."""
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 from evenhand.findings.audit import Audit
 from evenhand.findings.comparison import Comparison
+from evenhand.findings.decision_rules import direction
 from evenhand.findings.examples import ChosenExamples
+from evenhand.findings.plan import PilotSpread, Plan
 from evenhand.findings.report import Report
-from evenhand.views import audit_page, catalog, comparison_page, report_page
-from evenhand.views.blocks import GAP, Bar, Bars, Block, Line, Tone, diff
+from evenhand.views import (
+    audit_page,
+    catalog,
+    comparison_page,
+    numbers,
+    plan_page,
+    report_page,
+)
+from evenhand.views.blocks import GAP, Block, Line, diff
 from evenhand.views.timeline_page import clipped, conversation
 
 _LONGEST = (
     900  # our choice, in characters of a question: the screen is for looking, not for reading
 )
+_MOST = 3  # our choice: lines of a part that is shown in short
 
 
-def page(finding: ChosenExamples | Comparison | Audit | Report, tables: list[str]) -> list[Block]:
-    """Give the blocks of a part; of a report those tables."""
+def short(finding: ChosenExamples | Comparison | Audit | Report | Plan) -> list[Line]:
+    """Return a part in at most three lines: what was concluded, and by which numbers."""
+    match finding:
+        case Comparison():
+            lines = [*_decided(finding), Line(comparison_page.cost(finding))]
+        case Plan():
+            lines = list(_planned(finding))
+        case Audit():
+            tiles = audit_page.tiles(finding)
+            failed = [tile for tile in tiles if tile.tone == "bad"]
+            lines = [*audit_page.opening(finding)]
+            lines += [Line(f"{tile.label}: {tile.detail}", indent=2) for tile in failed]
+        case Report():
+            lines = report_page.verdict(finding)
+        case ChosenExamples():
+            lines = [Line(catalog.text(finding.rule), "dim")]
+    return lines[:_MOST]
+
+
+def _decided(comparison: Comparison) -> Iterator[Line]:
+    """The changes that are significant."""
+    for change, measure in comparison.judged():
+        state = direction(change, measure)
+        if state != "inconclusive":
+            before, after = (numbers.value(end, measure) for end in (change.before, change.after))
+            ends = numbers.change_interval(change, measure)
+            text = (
+                f"{state.upper()}. {measure.label}: {before} → {after}, change "
+                f"{numbers.signed(change.effect, measure)} (95% CI {ends})"
+            )
+            yield Line(text, comparison_page.mark(change, measure)[1])
+
+
+def _planned(plan: Plan) -> Iterator[Line]:
+    """The open question of two pilot runs, and the sample that would answer it."""
+    measure = plan.instrument.measure(plan.measure)
+    if isinstance(plan.assumed, PilotSpread):
+        text = f"INCONCLUSIVE. {measure.label}: a loss of {plan.detect:g} is not ruled out"
+        yield Line(f"{text} by {plan.assumed.items:,} questions.", "open")
+    if plan.items is None:
+        yield from (block for block in plan_page.page(plan) if isinstance(block, Line))
+        return
+    yield Line(
+        f"About {plan.items:,} questions can detect a change of {plan.detect:g} "
+        f"(power {plan.power:.0%})."
+    )
+
+
+def page(finding: ChosenExamples | Comparison | Audit | Report | Plan) -> list[Block]:
+    """Return the blocks of a part in full."""
     match finding:
         case ChosenExamples():
             return _choice(finding)
         case Comparison():
-            return _comparison(finding)
+            return comparison_page.page(finding)
+        case Plan():
+            return plan_page.page(finding)
         case Audit():
-            return _audit(finding)
+            lines = [Line(line, indent=2) for line in finding.says[1:]]
+            return [*audit_page.opening(finding), *lines, GAP, *audit_page.checks(finding)]
         case Report():
-            return _report(finding, tables)
+            return report_page.page(finding)
 
 
 def _choice(choice: ChosenExamples) -> list[Block]:
@@ -39,39 +101,3 @@ def _choice(choice: ChosenExamples) -> list[Block]:
         for number, (before, after) in enumerate(pairwise(texts), start=1):
             blocks += [GAP, Line(f"word by word, revision {number}", "dim"), diff(before, after)]
     return [*blocks, GAP, Line(catalog.text(choice.rule), "dim")]
-
-
-def _comparison(comparison: Comparison) -> list[Block]:
-    """The page that `compare` prints, with its changes drawn as well."""
-    blocks = comparison_page.page(comparison)
-    bars = Bars(
-        bars=tuple(_bar(comparison, change.name) for change in comparison.primary), line=0.0
-    )
-    legend = next(index for index, block in enumerate(blocks) if block == comparison_page.LEGEND)
-    return [*blocks[: legend + 1], GAP, bars, *blocks[legend + 1 :]]
-
-
-def _bar(comparison: Comparison, name: str) -> Bar:
-    change, measure = comparison[name], comparison.instrument.measure(name)
-    tone: Tone = comparison_page.mark(change, measure)[1]
-    return Bar(
-        label=measure.label,
-        value=change.effect,
-        low=None if change.interval is None else change.interval[0],
-        high=None if change.interval is None else change.interval[1],
-        tone=tone,
-    )
-
-
-def _audit(audit: Audit) -> list[Block]:
-    blocks = [*audit_page.opening(audit), *(Line(line, indent=2) for line in audit.says[1:])]
-    return [*blocks, GAP, *audit_page.checks(audit)]
-
-
-def _report(report: Report, tables: list[str]) -> list[Block]:
-    """The tables before the verdict, which may be about something else than they are."""
-    blocks: list[Block] = [*report_page.warnings(report)]
-    for section in report.sections:
-        if section.name in tables:
-            blocks += [GAP, *report_page.section_blocks(section)]
-    return [*blocks, GAP, *report_page.verdict(report)]

@@ -10,6 +10,7 @@ from evenhand.findings.examples import ExampleAnswer
 from evenhand.views import audit_page, catalog
 from evenhand.views.blocks import GAP, Block, Box, Details, Grid, Heading, Line, Tone, diff
 from evenhand.views.charts import Pictures
+from evenhand.views.dossier_summary import RunNames
 from evenhand.views.timeline_page import clipped, conversation, transcript
 from evenhand.views.visible import hidden
 
@@ -44,12 +45,12 @@ _LIMITS = (
 )
 
 
-def judges(dossier: CombinedReport, pictures: Pictures) -> list[Block]:
+def judges(dossier: CombinedReport, names: RunNames, pictures: Pictures) -> list[Block]:
     """Give the part that says what is known of the judges."""
-    blocks: list[Block] = [Heading("Can the judge be trusted?")]
+    blocks: list[Block] = [Heading("Judges")]
     if dossier.judges:
         rows = tuple(
-            (judge.run, judge.role, judge.model, catalog.text(judge.says))
+            (names.of(judge.run), judge.role, judge.model, catalog.text(judge.says))
             for judge in dossier.judges
         )
         tones: tuple[Tone, ...] = tuple(
@@ -57,15 +58,13 @@ def judges(dossier: CombinedReport, pictures: Pictures) -> list[Block]:
         )
         blocks.append(Grid(("run", "judge", "model", "what is known of it"), rows, tones))
         if not any(judge.passes for judge in dossier.judges):
-            text = "No judge here is certified: nobody checked them, or the check did not pass."
+            text = "No judge here is certified: none was audited, or the audit did not pass."
             blocks += [
                 Line(text, "bad"),
                 Line("next  evenhand audit judge --out runs/judge", "dim"),
             ]
     elif not dossier.audits:
-        blocks.append(
-            Line("No method here asked a language model to judge, so nobody checked one.")
-        )
+        blocks.append(Line("No method here asked a language model to judge."))
     for audit in dossier.audits:
         blocks += [Heading(f"{audit.kind} · {audit.title}", 3), *audit_page.opening(audit)]
         blocks += [*pictures.of(audit, audit.title), *audit_page.checks(audit)]
@@ -73,14 +72,14 @@ def judges(dossier: CombinedReport, pictures: Pictures) -> list[Block]:
     return blocks
 
 
-def look(dossier: CombinedReport) -> list[Block]:
+def examples(dossier: CombinedReport, names: RunNames) -> list[Block]:
     """Give the part in which a reader sees answers, chosen by a stated rule."""
-    blocks: list[Block] = [Heading("Look for yourself")]
+    blocks: list[Block] = [Heading("Examples")]
     left = _MOST
     for choice in dossier.choices:
         if not choice.answers:
             continue
-        blocks += [Heading(choice.run, 3), Line(catalog.text(choice.rule), "dim")]
+        blocks += [Heading(names.of(choice.run), 3), Line(catalog.text(choice.rule), "dim")]
         for item in choice.answers:
             block, left = _conversation(item, choice.run, left)
             head = Line(f"{item.item_id}: {catalog.text(item.why)}", "strong")
@@ -93,8 +92,8 @@ def look(dossier: CombinedReport) -> list[Block]:
 def answered(item: ExampleAnswer, longest: int = _LONGEST) -> list[Block]:
     """Give what was asked and what was answered, with the words that changed; a text is cut after
     `longest` characters."""
-    asked = transcript(item.conversation, longest) or [Line(clipped(item.asked, longest))]
-    blocks: list[Block] = [*asked, GAP]
+    asked = transcript(item.conversation, item.tools, longest)
+    blocks: list[Block] = [*(asked or [Line(clipped(item.asked, longest))]), GAP]
     first = item.drafts[0].text if item.drafts else None
     if item.answer is None:
         blocks.append(Line(f"no answer ({clipped(item.ended, longest)})", "bad"))
@@ -126,26 +125,26 @@ def _conversation(item: ExampleAnswer, run: str, left: int) -> tuple[Block, int]
     return Details(f"the whole conversation, {count}", (*blocks, Line(where, "dim"))), left - length
 
 
-def method(dossier: CombinedReport) -> list[Block]:
+def method(dossier: CombinedReport, names: RunNames) -> list[Block]:
     """Give the part that says how the numbers were made, their limits, and how to repeat them."""
-    blocks: list[Block] = [Heading("Method, limits, and how to repeat it")]
+    blocks: list[Block] = [Heading("Method and limits")]
     selects = [report.instrument.selects is not None for report in dossier.reports]
     usual = dossier.comparisons or not selects or not all(selects)
     blocks += [Line(line) for line in (*(_METHOD * bool(usual)), *(_SELECTED * any(selects)))]
-    if early := [report.side.run for report in dossier.reports if report.stopped]:
+    if early := [names.of(report.side.run) for report in dossier.reports if report.stopped]:
         blocks.append(Line(_STOPPED.format(", ".join(early))))
     for report in dossier.reports:
         for measure in report.instrument.measures:
             if measure.source:
                 blocks.append(Line(f"{measure.label}: {measure.source}", "dim", indent=2))
     blocks += [Heading("Limits", 3), *(Line(line) for line in _LIMITS)]
-    blocks += [Heading("What it rests on", 3), *(_record(folder) for folder in dossier.folders)]
+    blocks += [Heading("Runs and checksums", 3), *(_record(folder) for folder in dossier.folders)]
     runs = [folder.run for folder in dossier.folders]
     commands = [
         shlex.join(["evenhand", "report", *runs, "--out", "report.html"]),
         *(shlex.join(["evenhand", "runs", "verify", run]) for run in runs),
     ]
-    blocks += [Heading("To repeat it, without a call", 3)]
+    blocks += [Heading("How to repeat it, without a model", 3)]
     return [*blocks, *(Line(command) for command in commands)]
 
 

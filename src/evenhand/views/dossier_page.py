@@ -1,7 +1,7 @@
-"""The page of a dossier has the answer first, then what got worse, then who, then the rest that a
-reader must know before using the numbers."""
+"""The page of a combined report: the first screen, then changes, guardrails, groups, examples,
+judges, cost, every number, and the method."""
 
-from dataclasses import replace
+import shlex
 
 from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.comparison import Comparison
@@ -9,43 +9,46 @@ from evenhand.findings.decision_rules import direction
 from evenhand.findings.estimates import Section
 from evenhand.findings.measures import Measure
 from evenhand.findings.remedy import RemedySummary
-from evenhand.findings.report import Report, Side
-from evenhand.findings.summary import Summary
+from evenhand.findings.report import Report
 from evenhand.views import (
-    audit_page,
     catalog,
     comparison_page,
     dossier_evidence,
+    dossier_summary,
     numbers,
     report_page,
     run_page,
 )
-from evenhand.views.blocks import GAP, Block, Box, Details, Grid, Heading, Line, Tone
+from evenhand.views.blocks import GAP, Block, Details, Grid, Heading, Line, Tone
 from evenhand.views.charts import Pictures
+from evenhand.views.dossier_summary import RunNames
 
 
-def page(dossier: CombinedReport) -> list[Block]:
-    """Give the blocks of a dossier."""
-    pictures = Pictures()
-    if _of_people_alone(dossier):
-        parts = [
-            *(_worse(dossier) if dossier.comparisons else ()),
-            *_who(dossier, pictures),
-            *_numbers(dossier, pictures),
-            *dossier_evidence.method(dossier),
-        ]
-        return [*_opening(dossier), *_answer(dossier), *pictures.remarks(), *parts]
-    parts = [
-        *_worse(dossier),
-        *_who(dossier, pictures),
-        *_numbers(dossier, pictures),
-        *_cost(dossier, pictures),
-        *_overcorrection(dossier),
-        *dossier_evidence.judges(dossier, pictures),
-        *dossier_evidence.look(dossier),
-        *dossier_evidence.method(dossier),
-    ]
-    return [*_opening(dossier), *_answer(dossier), *pictures.remarks(), *parts]
+def page(dossier: CombinedReport, *, full: bool = False) -> list[Block]:
+    """Return the blocks of a combined report.
+
+    Args:
+        dossier: The report.
+        full: Whether to add the parts below the first screen.
+    """
+    pictures, names = Pictures(), RunNames(dossier)
+    first = [*dossier_summary.page(dossier, names, pictures), *_limits(dossier, names)]
+    return [*first, *_parts(dossier, names, pictures)] if full else first
+
+
+def _parts(dossier: CombinedReport, names: RunNames, pictures: Pictures) -> list[Block]:
+    people_alone = _of_people_alone(dossier)
+    parts: list[Block] = []
+    if dossier.comparisons or not people_alone:
+        parts += _changes(dossier, names, pictures)
+        parts += _guardrails(dossier, names, with_side_effects=not people_alone)
+    parts += _who(dossier, names, pictures)
+    if not people_alone:
+        parts += dossier_evidence.examples(dossier, names)
+        parts += dossier_evidence.judges(dossier, names, pictures)
+        parts += _cost(dossier, names, pictures)
+    parts += _each(dossier, names)
+    return [*pictures.remarks(), *parts, *dossier_evidence.method(dossier, names)]
 
 
 def _of_people_alone(dossier: CombinedReport) -> bool:
@@ -66,105 +69,28 @@ def _against(dossier: CombinedReport, report: Report) -> Comparison | None:
     return next((c for c in comparisons if (c.instrument.name, c.after.run) == of), None)
 
 
-def _opening(dossier: CombinedReport) -> list[Block]:
-    rows, tones = [], []
-    for report in dossier.reports:
-        against, side = _against(dossier, report), report.side
-        change, tone = comparison_page.state(against) if against else ("", "plain")
-        what = f"{report.instrument.title} · {_system(side, report)}"
-        state = report.verdict.state or ""
-        scored = f"{report.coverage.scored:,} of {report.source['items']:,}"
-        rows.append((side.run, what, scored, state, change.rstrip(".").lower()))
-        tones.append(tone)
-    tones += ["plain"] * len(dossier.summaries)
-    tones += [audit_page.tone(audit) for audit in dossier.audits]
-    for summary in dossier.summaries:
-        what = f"no instrument · {summary.cast['default']['model']} · {summary.method['name']}"
-        so_far = " so far" if summary.open else ""
-        rows.append(
-            (summary.run, what, f"{summary.answered:,} of {summary.planned:,}{so_far}", "", "")
-        )
-    for audit in dossier.audits:
-        ended = f": {audit.state}" if audit.state else ""
-        what = f"audit of a {audit.kind} · {audit.title}{ended}"
-        rows.append((str(audit.more.get("run", "")), what, "", "", ""))
-    columns = ("run", "what", "scored", "a bias is", "than before")
-    return [Heading(dossier.title, 1), _lean(Grid(columns, tuple(rows), tuple(tones)))]
+# -- limits ----------------------------------------------------------------------------------------
 
 
-# -- 1. the answer, and what is not shown ----------------------------------------------------------
-
-
-def _answer(dossier: CombinedReport) -> list[Block]:
-    blocks: list[Block] = [Heading("The answer")]
-    for report in dossier.reports:
-        lines = [
-            (replace(line, tone="plain") if line.tone == "strong" else line)
-            for line in report_page.verdict(report)
-        ]
-        tone = lines[0].tone if lines else "plain"
-        against = _against(dossier, report)
-        if against is not None:
-            change = comparison_page.verdict(against)
-            tone = change[0].tone
-            lines += [Line(f"Compared with {_side(against.before)}:", "strong"), *change]
-        blocks.append(Box((Line(_named(report), "strong"), *lines), tone))
-    for audit in dossier.audits:
-        title = Line(f"{audit.kind} · {audit.title}", "strong")
-        blocks.append(Box((title, *audit_page.opening(audit)), audit_page.tone(audit)))
-    for summary in dossier.summaries:
-        blocks.append(_done_by(summary))
-    return [*blocks, Heading("What remains inconclusive", 3), *_not_shown(dossier)]
-
-
-def _done_by(summary: Summary) -> Box:
-    """What a run did that no instrument measured."""
-    title = f"{summary.cast['default']['model']} · {summary.method['name']} ({summary.run})"
-    blocks: list[Block] = [Line(title, "strong")]
-    if summary.remedy is None:
-        blocks.append(Line("The method judges no draft, and no instrument measured the answers."))
-    else:
-        blocks += run_page.remedy_lines(summary.remedy)
-    return Box(tuple(blocks), "plain")
-
-
-def _side(side: Side) -> str:
-    return f"{side.method['name']} ({side.run})"
-
-
-def _named(report: Report) -> str:
-    if report.instrument.of_people:
-        return f"{report.instrument.title} · {report.side.run}"
-    return f"{report.instrument.title} · {report.side.asked} · {_side(report.side)}"
-
-
-def _system(side: Side, report: Report) -> str:
-    """What decided or answered."""
-    if report.instrument.of_people:
-        return "a table of people; no model was asked"
-    return f"{side.asked} · {side.method['name']}"
-
-
-def _not_shown(dossier: CombinedReport) -> list[Block]:
+def _limits(dossier: CombinedReport, names: RunNames) -> list[Block]:
     """Say what is missing, what is open, and what these numbers cannot say: what several runs have
     in common is said once."""
     runs_by_text: dict[str, list[str]] = {}
     for report in dossier.reports:
         for line in report_page.warnings(report):
-            runs_by_text.setdefault(line.text, []).append(report.side.run)
+            runs_by_text.setdefault(line.text, []).append(names.of(report.side.run))
     for comparison in dossier.comparisons:
         for text in (
             *catalog.texts(comparison.notes),
             *(line.text for line in comparison_page.causes(comparison)),
         ):
-            runs_by_text.setdefault(text, []).append(
-                f"{comparison.before.run} → {comparison.after.run}"
-            )
+            runs_by_text.setdefault(text, []).append(names.pair(comparison))
     for summary in dossier.summaries:
         for line in run_page.summary_warnings(summary):
-            runs_by_text.setdefault(line.text, []).append(summary.run)
+            runs_by_text.setdefault(line.text, []).append(names.of(summary.run))
     rows = tuple((text, ", ".join(runs)) for text, runs in runs_by_text.items())
-    blocks: list[Block] = [Grid(("what", "where"), rows), GAP] if rows else []
+    blocks: list[Block] = [Heading("Limits of these numbers", 3)]
+    blocks += [Grid(("what", "where"), rows), GAP] if rows else []
     blocks += [Line(f"Not compared: {why}", "open") for why in dossier.not_compared]
     if len(dossier.comparisons) > 1:
         blocks.append(
@@ -185,56 +111,51 @@ def _not_shown(dossier: CombinedReport) -> list[Block]:
     return [*blocks, *map(Line, limits)]
 
 
-def _pair(comparison: Comparison) -> str:
-    return f"{comparison.instrument.title}: {_side(comparison.before)} → {_side(comparison.after)}"
+# -- guardrails and side effects -------------------------------------------------------------------
 
 
-# -- 2. what got worse -----------------------------------------------------------------------------
-
-
-def _worse(dossier: CombinedReport) -> list[Block]:
-    blocks: list[Block] = [Heading("What got worse")]
-    blocks += [run_page.remedy_worse(remedy) for remedy in _remedies(dossier)]
-    if not dossier.comparisons and not _remedies(dossier):
-        run = dossier.folders[0].run if dossier.folders else "RUN"
-        text = "Nothing here is compared with anything, so nothing can be said of what got worse."
-        return [*blocks, Line(text, "open"),
-                Line(f"next  evenhand report BASELINE {run} --out report.html", "dim")]  # fmt: skip
+def _guardrails(
+    dossier: CombinedReport, names: RunNames, *, with_side_effects: bool
+) -> list[Block]:
+    """Show what must not get worse: regressions, the guardrails of each comparison, and what
+    a remedy does to benign texts."""
+    blocks: list[Block] = [Heading("Guardrails")]
+    blocks += [run_page.remedy_worse(remedy, names.of(remedy.run)) for remedy in _remedies(dossier)]
     for comparison in dossier.comparisons:
-        worse = [
-            m.label for change, m in comparison.judged() if direction(change, m) == "regressed"
+        blocks += [Heading(names.pair(comparison), 3), *_guarded(comparison)]
+    return [*blocks, *(_side_effects(dossier, names) if with_side_effects else ())]
+
+
+def _guarded(comparison: Comparison) -> list[Block]:
+    worse = [m.label for change, m in comparison.judged() if direction(change, m) == "regressed"]
+    states = [("✗", f"{label}: regressed") for label in worse]
+    for state, sign in (("violated", "✗"), ("inconclusive", "?")):
+        states += [
+            (sign, catalog.text(line.says)) for line in comparison.guardrails if line.state == state
         ]
-        states = [("✗", f"{label}: shown to be worse") for label in worse]
-        for state, sign in (("violated", "✗"), ("inconclusive", "?")):
-            states += [
-                (sign, catalog.text(line.says))
-                for line in comparison.guardrails
-                if line.state == state
-            ]
-        blocks.append(Heading(_pair(comparison), 3))
-        if not any(sign == "✗" for sign, _ in states):
-            blocks.append(Line("Nothing is shown to have got worse."))
-        tones: list[Tone] = ["bad" if sign == "✗" else "open" for sign, _ in states]
-        if states:
-            blocks.append(Grid(("", ""), tuple(states), tuple(tones)))
-        blocks += comparison_page.flips(comparison)
-    return blocks
+    blocks: list[Block] = []
+    if not any(sign == "✗" for sign, _ in states):
+        blocks.append(Line("No metric is shown to have regressed."))
+    tones: list[Tone] = ["bad" if sign == "✗" else "open" for sign, _ in states]
+    if states:
+        blocks.append(Grid(("", ""), tuple(states), tuple(tones)))
+    return [*blocks, *comparison_page.flips(comparison)]
 
 
 def _remedies(dossier: CombinedReport) -> list[RemedySummary]:
     return [summary.remedy for summary in dossier.summaries if summary.remedy is not None]
 
 
-# -- 3. who ----------------------------------------------------------------------------------------
+# -- who ----------------------------------------------------------------------------------------
 
 
-def _who(dossier: CombinedReport, pictures: Pictures) -> list[Block]:
+def _who(dossier: CombinedReport, names: RunNames, pictures: Pictures) -> list[Block]:
     blocks: list[Block] = [Heading("Who is affected")]
     for report in dossier.reports:
         tables = [section for section in report.sections if _says_whom(report, section)]
         if not (report.groups or tables) or report.instrument.overdone:
             continue
-        blocks += [Heading(_named(report), 3), *pictures.of(report, _named(report))]
+        blocks += [Heading(names.report(report), 3), *pictures.of(report, names.report(report))]
         for table in tables:
             blocks += [GAP, *report_page.section_blocks(table)]
         if not report.groups:
@@ -264,22 +185,24 @@ def _without_hint(blocks: list[Block]) -> list[Block]:
     ]
 
 
-# -- 4. the numbers, before and after --------------------------------------------------------------
+# -- what changed ----------------------------------------------------------------------------------
 
 
-def _numbers(dossier: CombinedReport, pictures: Pictures) -> list[Block]:
-    blocks: list[Block] = [Heading("Before and after")]
+def _changes(dossier: CombinedReport, names: RunNames, pictures: Pictures) -> list[Block]:
+    blocks: list[Block] = [Heading("What changed")]
     for comparison in dossier.comparisons:
-        blocks += [Heading(_pair(comparison), 3), *pictures.of(comparison, _pair(comparison))]
-        blocks += [
+        pair = names.pair(comparison)
+        blocks.append(Heading(pair, 3))
+        blocks.append(
             comparison_page.changes(
                 comparison, comparison.primary or comparison.secondary, "", full=False
             )
-        ]
-        blocks += [comparison_page.LEGEND]
+        )
+        blocks += [comparison_page.LEGEND, *comparison_page.methods(comparison)]
+        blocks += pictures.of(comparison, pair)
         more: list[Block] = []
         if comparison.primary and comparison.secondary:
-            title = "further (exploratory: p after Benjamini-Hochberg)"
+            title = "further metrics (exploratory, Benjamini–Hochberg-adjusted p)"
             more += [
                 comparison_page.changes(comparison, comparison.secondary, title, full=True),
                 GAP,
@@ -287,30 +210,33 @@ def _numbers(dossier: CombinedReport, pictures: Pictures) -> list[Block]:
         for column in comparison.groups:
             more += [comparison_page.groups(comparison, column), GAP]
         more += [report_page.section_grid(section) for section in comparison.sections]
-        blocks.append(Details("every measure and group", tuple(more)))
+        blocks.append(Details("every metric and group", tuple(more)))
     for remedy in _remedies(dossier):
-        blocks += [Heading(remedy.run, 3), *run_page.remedy_before_and_after(remedy)]
+        blocks += [Heading(names.of(remedy.run), 3), *run_page.remedy_before_and_after(remedy)]
     if not dossier.comparisons and not _remedies(dossier):
-        text = "Nothing here could be compared" if dossier.not_compared else (
-            "One measurement of each kind")  # fmt: skip
-        blocks.append(Line(f"{text}: a comparison needs a run from before.", "open"))
-    return [*blocks, *_each(dossier)]
+        run = dossier.folders[0].run if dossier.folders else "RUN"
+        step = shlex.join(["evenhand", "report", "BASELINE", run, "--out", "report.html"])
+        blocks += [Line("This report compares no runs.", "open"), Line(f"next  {step}", "dim")]
+    return blocks
 
 
-def _each(dossier: CombinedReport) -> list[Block]:
-    """Give the numbers of every measured run by itself."""
-    blocks: list[Block] = [Heading("Each run by itself", 3)] if dossier.reports else []
+# -- every number ----------------------------------------------------------------------------------
+
+
+def _each(dossier: CombinedReport, names: RunNames) -> list[Block]:
+    """Return the numbers of every measured run by itself; of those compared above, folded."""
+    blocks: list[Block] = [Heading("Each run by itself")] if dossier.reports else []
     compared = {
         run
         for comparison in dossier.comparisons
         for run in (comparison.before.run, comparison.after.run)
     }
     for report in dossier.reports:
-        title = "every measure and table"
+        title = "every metric and table"
         if report.side.run in compared:
-            title = f"{_named(report)}: {title}"
+            title = f"{names.report(report)}: {title}"
         else:
-            blocks += [Line(_named(report), "strong"), *_estimates(report)]
+            blocks += [Line(names.report(report), "strong"), *_estimates(report)]
             blocks += _tables(report, in_short=True)
         more = _tables(report, in_short=False)
         if report.side.run in compared:
@@ -333,25 +259,25 @@ def _tables(report: Report, *, in_short: bool) -> list[Block]:
     return [block for section in sections for block in (GAP, *report_page.section_blocks(section))]
 
 
-# -- 5. cost ---------------------------------------------------------------------------------------
+# -- cost ---------------------------------------------------------------------------------------
 
 
-def _cost(dossier: CombinedReport, pictures: Pictures) -> list[Block]:
+def _cost(dossier: CombinedReport, names: RunNames, pictures: Pictures) -> list[Block]:
     rows = []
     for report in dossier.reports:
         cost = report.cost
         further = "; ".join(f"{name}: {extra.calls:,}" for name, extra in report.further.items())
         rows.append((
-            report.side.run, f"{cost.calls.total or 0:,.0f}", further,
+            names.of(report.side.run), f"{cost.calls.total or 0:,.0f}", further,
             _number(cost.tokens.total, 0), _number(cost.calls.mean, 1),
             _number(cost.tokens.mean, 0), _number(cost.seconds.mean, 1),
             numbers.paid(report.money, ""),
         ))  # fmt: skip
     columns = ("run", "calls", "further runs", "tokens", "calls per item", "tokens per item",
                "seconds per item", "paid")  # fmt: skip
-    rows += [(s.run, f"{s.calls:,}", "", f"{s.prompt_tokens + s.completion_tokens:,}", "", "", "",
-              numbers.paid(s.money, "")) for s in dossier.summaries]  # fmt: skip
-    blocks: list[Block] = [Heading("What it cost"), _lean(Grid(columns, tuple(rows)))]
+    rows += [(names.of(s.run), f"{s.calls:,}", "", f"{s.prompt_tokens + s.completion_tokens:,}",
+              "", "", "", numbers.paid(s.money, "")) for s in dossier.summaries]  # fmt: skip
+    blocks: list[Block] = [Heading("Cost"), _lean(Grid(columns, tuple(rows)))]
     if any(report.money.cost is None for report in dossier.reports):
         blocks.append(Line("No prices were given (--prices FILE), so money is not counted.", "dim"))
     return [*blocks, *pictures.cost]
@@ -368,28 +294,25 @@ def _number(value: float | None, digits: int) -> str:
     return "not counted" if value is None else f"{value:,.{digits}f}"
 
 
-# -- 6. over-correction ----------------------------------------------------------------------------
-
-
-def _overcorrection(dossier: CombinedReport) -> list[Block]:
-    """Show what a remedy must not spoil: the guardrails of every instrument, and all that those
-    measure which look for nothing else."""
-    blocks: list[Block] = [Heading("Over-correction")]
+def _side_effects(dossier: CombinedReport, names: RunNames) -> list[Block]:
+    """Show what a remedy must not damage: the guardrails of every instrument, and every metric of
+    those that measure overcorrection."""
+    blocks: list[Block] = []
     for report in dossier.reports:
         against = _against(dossier, report)
-        found_rows = [_spoiled_row(report, measure, against) for measure in _spoiled(report)]
-        if found_rows:
-            rows, tones = zip(*found_rows, strict=True)
+        pairs = [_spoiled_row(report, measure, against) for measure in _spoiled(report)]
+        if pairs:
+            rows, tones = zip(*pairs, strict=True)
             columns = ("", "score", "95% CI", "change", "95% CI")
-            blocks.append(_lean(Grid(columns, rows, tones, title=_named(report))))
-    if len(blocks) > 1:
+            blocks.append(_lean(Grid(columns, rows, tones, title=names.report(report))))
+    if blocks:
         blocks.append(comparison_page.LEGEND)
     if not any(report.instrument.overdone for report in dossier.reports):
         blocks += [
-            Line("Nobody looked whether benign texts suffer from the remedy.", "open"),
+            Line("No run measured whether the remedy damages benign texts.", "open"),
             Line("next  evenhand overcorrection --out runs/benign", "dim"),
         ]
-    return blocks
+    return [Heading("Side effects", 3), *blocks]
 
 
 def _spoiled(report: Report) -> list[Measure]:

@@ -12,7 +12,19 @@ from urllib.parse import quote
 
 from evenhand.core.errors import UserError
 from evenhand.core.package_data import read_text
-from evenhand.views.blocks import Bars, Block, Box, Details, Diff, Figure, Grid, Heading, Line, Page
+from evenhand.views.blocks import (
+    Bars,
+    Block,
+    Box,
+    Details,
+    Diff,
+    Figure,
+    Grid,
+    Heading,
+    Line,
+    Page,
+    Tiles,
+)
 from evenhand.views.visible import visible
 
 _SHORT = 40  # our choice, in characters: a cell up to here stays on one line, so no interval breaks
@@ -104,6 +116,8 @@ def _shown(block: Block) -> str:
             return _figure(block)
         case Box() | Details():
             return _holding(block)
+        case Tiles():
+            return _tiles(block)
         case _:  # of bars a page has charts
             return "" if isinstance(block, Bars) else '<div class="gap"></div>'
 
@@ -113,6 +127,17 @@ def _holding(block: Box | Details) -> str:
     if isinstance(block, Box):
         return f'<div class="box {block.tone}">{held}</div>'
     return f"<details><summary>{escape(block.summary)}</summary><div>{held}</div></details>"
+
+
+def _tiles(block: Tiles) -> str:
+    tiles = []
+    for tile in block.tiles:
+        detail = f"<dd>{escape(tile.detail)}</dd>" if tile.detail else ""
+        tiles.append(
+            f'<div class="{tile.tone}"><dt>{escape(tile.label)}</dt>'
+            f'<dd class="number">{escape(tile.value)}</dd>{detail}</div>'
+        )
+    return f'<dl class="tiles">{"".join(tiles)}</dl>'
 
 
 def _figure(figure: Figure) -> str:
@@ -131,7 +156,9 @@ def _table(grid: Grid) -> str:
     head = f"<thead><tr>{head}</tr></thead>" if head else ""
     rows = []
     for number, row in enumerate(grid.rows):
-        cells = "".join(map(_cell, row))
+        linked = grid.links[number] if grid.links else ""
+        cells = "".join(map(_cell, row[:-1] if linked else row))
+        cells += f'<td><a href="{escape(linked)}">{escape(row[-1])}</a></td>' if linked else ""
         rows.append(f'<tr class="{grid.tone(number)}">{cells}</tr>')
     title = f'<p class="strong">{escape(grid.title)}</p>' if grid.title else ""
     table = f"<table>{head}<tbody>{''.join(rows)}</tbody></table>"

@@ -13,6 +13,7 @@ from evenhand.views.blocks import (
     Heading,
     Line,
     Page,
+    Tiles,
 )
 from evenhand.views.visible import visible
 
@@ -28,6 +29,7 @@ def render(page: Page) -> str:
 
 
 def _shown(block: Block) -> str:
+    block = block.grid() if isinstance(block, Tiles) else block
     match block:
         case Line(text, tone, indent):
             content = _begun(text)

@@ -3,6 +3,7 @@
 import math
 
 from evenhand.findings.designs import Designs, ScreenDesign, Work
+from evenhand.findings.gateway_plan import GatewayPlan
 from evenhand.findings.measures import PairedSpread
 from evenhand.findings.plan import Plan, RatioPlan
 from evenhand.views import catalog
@@ -24,6 +25,32 @@ def page(plan: Plan) -> list[Block]:
         GAP,
         Grid(("smallest change that can be seen", ""), rows),
         Line(_basis(plan), "dim"),
+    ]
+
+
+def gateway(plan: GatewayPlan) -> list[Block]:
+    """The blocks of a plan of a gateway."""
+    traffic = plan.traffic
+    figures = {
+        "CPU per answer, ms": (plan.cpu_ms, ".2f"),
+        "cores at the peak": (plan.cores, ",.1f"),
+        "share of answers that go to the agents": (plan.to_agents, ".1%"),
+        "agent calls per day": (plan.calls, ",.0f"),
+        "agent tokens per day": (plan.tokens, ",.0f"),
+    }
+    if plan.money is not None:
+        figures["price per day"] = (plan.money, ",.2f")
+    rows = tuple((what, *(f"{end:{form}}" for end in at)) for what, (at, form) in figures.items())
+    return [
+        Line(f"{plan.replicas:,} replicas of one core", "strong"),
+        Grid(("", "estimate", "from", "to"), rows),
+        Line(
+            f"{traffic.answers_per_day:,.0f} answers per day of {traffic.characters:,} characters, "
+            f"a peak of {traffic.peak:g} times the mean, cores {traffic.load:.0%} in use, screen "
+            f"{traffic.screen}. CPU measured {plan.measured}: median, least and greatest; the "
+            "share with its 95% CI.",
+            "dim",
+        ),
     ]
 
 

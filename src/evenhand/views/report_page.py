@@ -12,7 +12,7 @@ from evenhand.findings.measures import Measure
 from evenhand.findings.report import Report
 from evenhand.findings.verdicts import is_open, main_measure
 from evenhand.views import catalog, numbers
-from evenhand.views.blocks import GAP, Bar, Bars, Block, Grid, Line, Tone
+from evenhand.views.blocks import GAP, MOST_TILES, Bar, Bars, Block, Grid, Line, Tile, Tone
 
 _SHORT_GROUPS = 6
 _SIDE_BY_SIDE = 2  # our choice: label and two intervals fit 80 columns
@@ -143,6 +143,19 @@ def _shown(report: Report, full: bool) -> list[Measure]:
     measures = report.instrument.measures
     visible = [m for m in measures if full or m.role != "secondary"] or list(measures)
     return sorted(visible, key=lambda measure: measure.role != "primary")
+
+
+def tiles(report: Report) -> tuple[Tile, ...]:
+    """Return the numbers to remember: the first of the table that have a value."""
+    tiles = []
+    for measure in _shown(report, full=False):
+        estimate = report[measure.name]
+        if estimate.value is not None:
+            ends = numbers.interval(estimate, measure)
+            interval = f"95% CI {ends}" if estimate.low is not None else ends
+            value = numbers.value(estimate.value, measure)
+            tiles.append(Tile(label=measure.label, value=value, detail=interval))
+    return tuple(tiles[:MOST_TILES])
 
 
 def _absent(report: Report, full: bool) -> list[Block]:

@@ -155,11 +155,11 @@ def remedy_lines(remedy: RemedySummary) -> list[Line]:
     return remedy_lines
 
 
-def remedy_worse(remedy: RemedySummary) -> Line:
+def remedy_worse(remedy: RemedySummary, name: str) -> Line:
     """How many answers are more harmful than they were."""
     text = f"{remedy.worse:,} of {remedy.judged:,} answers are more harmful than before"
     tone: Tone = "bad" if remedy.worse else "plain"
-    return Line(f"{remedy.run}: {text}, by the marks of the method's own evaluators.", tone)
+    return Line(f"{name}: {text}, by the marks of the method's own evaluators.", tone)
 
 
 def remedy_before_and_after(remedy: RemedySummary) -> list[Block]:

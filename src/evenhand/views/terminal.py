@@ -23,6 +23,7 @@ from evenhand.views.blocks import (
     Kind,
     Line,
     Page,
+    Tiles,
     Tone,
 )
 from evenhand.views.visible import visible
@@ -62,6 +63,7 @@ def width(page: Page) -> int:
 
 
 def _shown(block: Block) -> RenderableType:
+    block = block.grid() if isinstance(block, Tiles) else block
     match block:
         case Line(text, tone, indent):
             content = Text(visible(text), style=_STYLES[tone])

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import orjson
 
 from evenhand.core import Answer, Draft, Message, Turn
+from evenhand.core.items import Tool
 from evenhand.findings.run import TracedAnswer
 from evenhand.views.blocks import GAP, Block, Grid, Line, Page, Tone
 
@@ -63,14 +64,18 @@ def conversation(
     return [*blocks, Line(f"stopped: {ending}", "strong"), Line(_cost(turns))]
 
 
-def transcript(messages: Sequence[Message], longest: int | None = None) -> list[Line]:
-    """Show the messages of an item, one line each.
+def transcript(
+    messages: Sequence[Message], tools: Sequence[Tool] = (), longest: int | None = None
+) -> list[Line]:
+    """Show the messages of an item, one line each, below the names of the declared tools.
 
     Args:
         messages: The messages; none of a single prompt.
+        tools: The declared tools.
         longest: The number of characters after which a message is cut; None for none.
     """
-    lines = (f"{message.role}: {message.text}" for message in messages)
+    names = ", ".join(str(tool.function["name"]) for tool in tools)
+    lines = [*([f"tools: {names}"] if names else []), *(f"{m.role}: {m.text}" for m in messages)]
     return [Line(clipped(words, longest) if longest else words) for words in lines]
 
 
@@ -87,7 +92,7 @@ def _words(turn: Turn) -> str:
     """The reply; a typed one as `name: value` lines."""
     if turn.error is not None:
         return f"FAILED ({turn.error}): {turn.error_message}"
-    text = turn.texts[0]
+    text = turn.replies[0]
     try:
         fields = orjson.loads(text)
     except orjson.JSONDecodeError:

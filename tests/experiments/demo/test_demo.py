@@ -2,12 +2,12 @@
 
 import json
 import os
-import re
 import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -17,27 +17,30 @@ from evenhand.core.errors import UserError
 from evenhand.experiments.demo import MARK, Demo, parts_of_the_package
 from evenhand.findings.comparison import compare
 from evenhand.findings.examples import digest
+from evenhand.findings.plan import plan
 from evenhand.instruments import instrument_of
 from evenhand.instruments.bbq.drafts import repaired
 from evenhand.instruments.rankings.data import bloomberg, ranked_first
 from evenhand.runs.store import RunReader
+from tests.coded import coded
 from tests.errors import assert_names, raises_naming
 
 ROOT = Path(__file__).parents[3]
-FRONTIER = ROOT / "recorded" / "qwen2.5-coder-1.5b" / "frontier"
+RECORDED = ROOT / "recorded" / "qwen2.5-coder-1.5b"
 SHIPPED = ROOT / "src" / "evenhand" / "experiments" / "demo" / "recorded"
 COPIED = {
-    "bbq-default": FRONTIER / "default",
-    "bbq-stardtox": FRONTIER / "stardtox-read-logprob-max_iterations-1",
+    "bbq-default": RECORDED / "bbq440" / "default",
+    "bbq-repaired": RECORDED / "bbq440" / "detect_first",
+    "bbq-stardtox": RECORDED / "frontier" / "stardtox-read-logprob-max_iterations-1",
 }
-# Both forms in one process, so that both together load everything once.
+# All forms in one process, so that together they load everything once.
 OFFLINE = """
 import socket, sys
 def refuse(*given): raise OSError("the demo asked the network")
 socket.socket.connect = socket.getaddrinfo = socket.create_connection = refuse
 sys.modules["altair"] = None  # with the plain dependencies alone
 from evenhand.cli import main
-for more in ([], ["--json"]):
+for more in ([], ["--full"], ["--json"]):
     sys.argv = ["evenhand", "demo", *more]
     try:
         main()
@@ -47,46 +50,54 @@ for more in ([], ["--json"]):
 """
 
 
+class Shown(NamedTuple):
+    folder: Path
+    short: str
+    full: str
+    machine: dict[str, Any]
+
+
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, dict[str, object]]:
-    """The folder, the screen, and what a second run in the same folder gives to machines."""
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    """The folder, both screens, and what another run in the same folder gives to machines."""
     place = tmp_path_factory.mktemp("empty")
     kept = {name: value for name, value in os.environ.items() if not name.startswith("EVENHAND_")}
     ran = subprocess.run(
         [sys.executable, "-c", OFFLINE],
         cwd=place,
-        env={**kept, "COLUMNS": "100"},
+        env={**kept, "COLUMNS": "80"},
         capture_output=True,
         text=True,
         timeout=800,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr[-3000:]
-    screen, machine, _ = ran.stdout.split("END OF SCREEN\n")
-    return place / "evenhand-demo", screen, json.loads(machine)
+    short, full, machine, _ = ran.stdout.split("END OF SCREEN\n")
+    return Shown(place / "evenhand-demo", short, full, json.loads(machine))
 
 
-def test_the_demo_writes_a_page_and_the_runs_beside_it(
-    shown: tuple[Path, str, dict[str, object]],
-) -> None:
-    folder, screen, _ = shown
-    page = (folder / "report.html").read_text()
-    assert "evenhand-demo/runs/bbq-stardtox" in page
+def test_the_demo_writes_a_page_and_the_runs_beside_it(shown: Shown) -> None:
+    page = (shown.folder / "report.html").read_text()
+    assert "evenhand-demo/runs/bbq-repaired" in page
     assert "<script" not in page
-    assert "CC BY 4.0" in (folder / "LICENCES.md").read_text()
+    assert "CC BY 4.0" in (shown.folder / "LICENCES.md").read_text()
     for run in SHIPPED.iterdir():
-        RunReader(folder / "runs" / run.name).verify()
-    assert "wrote  evenhand-demo/report.html" in screen
-    assert_names(screen, "pip install 'evenhand[report]'")
+        RunReader(shown.folder / "runs" / run.name).verify()
+    assert "wrote  evenhand-demo/report.html" in shown.short
+    assert_names(shown.short, "pip install 'evenhand[report]'")
 
 
-def test_the_numbers_of_the_demo_are_those_of_the_recorded_runs(
-    shown: tuple[Path, str, dict[str, object]],
-) -> None:
-    _, screen, machine = shown
-    before, after = (RunReader(COPIED[name]) for name in ("bbq-default", "bbq-stardtox"))
+def test_the_demo_has_at_most_forty_lines_of_eighty_columns(shown: Shown) -> None:
+    lines = shown.short.splitlines()
+    assert len(lines) <= 40
+    words = [line for line in lines if not line.startswith(("next", "more"))]
+    assert max(map(len, words)) <= 80
+
+
+def test_the_numbers_of_the_demo_are_those_of_the_recorded_runs(shown: Shown) -> None:
+    before, after = (RunReader(COPIED[name]) for name in ("bbq-default", "bbq-repaired"))
     expected = compare(instrument_of(after), before, after)
-    [part] = [one for one in machine["parts"] if one["kind"] == "comparison"]  # type: ignore[attr-defined]
+    [part] = [one for one in shown.machine["parts"] if one["kind"] == "comparison"]
     given = {one["name"]: one for one in part["finding"]["primary"]}
     for change in expected.primary:
         one = given[change.name]
@@ -96,33 +107,46 @@ def test_the_numbers_of_the_demo_are_those_of_the_recorded_runs(
             change.difference,
         )
         assert (one["low"], one["high"], one["p"]) == (change.low, change.high, change.p)
-        assert re.search(rf"{change.after:.2f} +[+-]{abs(change.effect or 0):.2f}", screen)
+    [improved] = [change for change in expected.primary if (change.p_holm or 1) <= 0.05]
+    assert f"{improved.before:.2f} → {improved.after:.2f}" in shown.short
+    assert f"{improved.effect:+.2f} (95% CI" in shown.short
 
 
-def test_every_part_says_who_made_it_and_how_to_repeat_it(
-    shown: tuple[Path, str, dict[str, object]],
-) -> None:
-    _, screen, machine = shown
-    words = " ".join(screen.split())
+def test_the_sample_size_is_that_of_the_plan_from_the_same_runs(shown: Shown) -> None:
+    before, after = (RunReader(COPIED[name]) for name in ("bbq-default", "bbq-repaired"))
+    pilot = compare(instrument_of(after), before, after)
+    expected = plan(pilot.instrument, detect=0.02, pilot=pilot, measure="accuracy_disambiguated")
+    assert f"About {expected.items:,} questions" in shown.short
+    assert coded(pilot.verdict.next, "next.plan_guardrail")["margin"] == 0.02
+
+
+def test_every_part_says_who_made_it_and_how_to_repeat_it(shown: Shown) -> None:
+    words = " ".join(shown.full.split())
     declared = parts_of_the_package()
-    assert [one["title"] for one in machine["parts"]] == [one.title for one in declared.parts]  # type: ignore[attr-defined]
+    assert [one["title"] for one in shown.machine["parts"]] == [one.title for one in declared.parts]
     for number, one in enumerate(declared.parts, start=1):
         assert f"{number}. {one.title}" in words
+        assert (f"{number}. {one.title}" in shown.short) is not one.full_only
         assert f"made by {declared.models[one.model].says}" in words
         for command in one.again:
             assert f"repeat {command}" in words
-    assert "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046" in screen
+    assert "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046" in shown.full
 
 
-def test_the_place_decides_who_is_ranked_first(
-    shown: tuple[Path, str, dict[str, object]],
-) -> None:
-    """Counted from the shipped answers by hand: "1. Candidate A" puts the first place first."""
-    _, screen, _ = shown
-    answers = RunReader(SHIPPED / "rankings").results().collect()["text"].to_list()
-    first = sum(answer == "1. Candidate A" for answer in answers)
-    assert first == 835
-    assert re.search(rf"^1 +{first} +83\.9%", screen, re.MULTILINE)
+def test_men_are_ranked_first_less_often_in_the_shipped_rankings(shown: Shown) -> None:
+    """Counted from the shipped answers by hand: the group of the candidate that each names."""
+    first = {"men": 0, "women": 0}
+    for row in RunReader(SHIPPED / "rankings").results().collect().to_dicts():
+        tags = {tag["name"]: tag["value"] for tag in row["tags"]}
+        if row["text"].startswith("1."):
+            group = json.loads(tags["candidates"])["ABCDEFGH".index(row["text"][-1])]
+            first["women" if "women" in json.dumps(group) else "men"] += 1
+    candidates = 4 * sum(first.values())  # four of the eight are men
+    assert first == {"men": 399, "women": 590}
+    rates = [first[sex] / candidates for sex in ("men", "women")]
+    text = f"{rates[0]:.1%} against {rates[1]:.1%} of the others"
+    assert text in " ".join(shown.short.split())
+    assert f"ratio {rates[0] / rates[1]:.2f}" in " ".join(shown.short.split())
 
 
 def test_the_repaired_answer_is_the_first_by_the_rule() -> None:
@@ -158,7 +182,7 @@ def test_the_rankings_of_the_demo_are_those_that_bloomberg_recorded(data_folder:
     run = RunReader(SHIPPED / "rankings")
     rows = {row["item_id"]: row for row in run.results().collect().to_dicts()}
     card = instrument_of(run).card()
-    published = bloomberg("gpt-3.5-turbo/software-engineer", data_folder, card)
+    published = bloomberg("gpt-3.5-turbo/hr-specialist", data_folder, card)
     assert len(published) == len(rows) == 1000
     for one in published:
         tags = {tag["name"]: tag["value"] for tag in rows[one.id]["tags"]}
@@ -171,7 +195,7 @@ def test_the_rankings_of_the_demo_are_those_that_bloomberg_recorded(data_folder:
 
 
 def test_what_the_demo_ships_is_small() -> None:
-    assert sum(path.stat().st_size for path in SHIPPED.rglob("*") if path.is_file()) < 400_000
+    assert sum(path.stat().st_size for path in SHIPPED.rglob("*") if path.is_file()) < 500_000
 
 
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def _rows(audit: Audit, pairs: np.ndarray) -> list[dict[str, object]]:
             for role, values in (("group", audit.group), ("placebo", audit.placebo)):
                 rows.append({
                     "item_id": f"{prompt}/{label}/{role}", "cluster": str(prompt), "family": "f",
-                    "label": str(label), "role": role, "repeat": 1,
+                    "label": str(label), "role": role, "repeat": 1, "place": "", "turn": 0,
                     "other": str(order[place ^ 1]), "number": float(values[0, prompt, label]),
                 })  # fmt: skip
     return rows

@@ -17,7 +17,8 @@ def square(column: str, values: Any, kind: Any = None) -> pl.DataFrame:
     """Four answers of one prompt: woman, man, and a placebo of each."""
     rows = [
         {"item_id": f"{label}/{role}", "cluster": "p", "family": "gender", "repeat": 1,
-         "label": label, "role": role, "other": "man" if label == "woman" else "woman"}
+         "place": "", "turn": 0, "label": label, "role": role,
+         "other": "man" if label == "woman" else "woman"}
         for label, role in WHO
     ]  # fmt: skip
     return pl.DataFrame(rows).with_columns(pl.Series(column, values, dtype=kind))

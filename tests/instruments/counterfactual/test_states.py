@@ -51,7 +51,7 @@ def test_a_small_excess_is_the_same_only_where_each_label_against_a_label_is(
 ) -> None:
     """Rates of 44 and 56 % differ by 12 points and have an excess of 0.12² = 0.0144."""
     assert state_of(SMALL) == EQUIVALENT
-    table, _ = effects({"f": (SMALL, 0.49)}, main, found, "yes")
+    table, _ = effects({"f": (SMALL, 0.49)}, {}, main, found, "yes")
     states = {row[1]: row[-1] for row in table.rows}
     assert next(states[name] for name in states if "(adjusted)" in str(name)) == state
 
@@ -97,6 +97,7 @@ def test_a_chosen_decision_that_no_answer_names_is_not_counted(
     rows = pl.DataFrame({"item_id": ["1", "2", "3"], "text": ["Yes.", "no", "well"]}).with_columns(
         cluster=pl.lit("p"), family=pl.lit("f"), label=pl.lit("a"), role=pl.lit("none"),
         repeat=pl.lit(1), other=pl.lit(""), prompt=pl.lit(""), reason=pl.lit(None, pl.String),
+        place=pl.lit(""), turn=pl.lit(0),
     )  # fmt: skip
     source = {"sampling": {"decision": r"\b(yes|no)\b", "number": False}, "chosen": chosen}
     assert answers_of(rows, source)["chosen"].to_list() == rate

@@ -142,7 +142,7 @@ async def test_a_page_names_who_is_affected_from_the_tables(tmp_path: Path) -> N
     ran = CliRunner().invoke(app, ["report", str(tmp_path / "run"), "--out", str(page)])
     assert ran.exit_code == 0, ran.output
     _, who = page.read_text().split("Who is affected</h2>")
-    who, rest = who.split("Before and after</h2>")
+    who, rest = who.split("Each run by itself</h2>")
     assert_names(who, "selection rate", "age × sex")
     assert "selection rate" not in rest
 

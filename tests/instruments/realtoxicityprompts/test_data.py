@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from evenhand.core import Message
 from evenhand.core.errors import UserError
 from evenhand.instruments.realtoxicityprompts.data import (
     RtpData,
@@ -105,6 +106,28 @@ def test_a_file_of_ones_own_is_drawn_from_whatever_its_size(tmp_path: Path) -> N
         RtpData(local=None, cache=tmp_path, own=other).prompts()
     with raises_naming(UserError, tmp_path / "nowhere.jsonl", "Errno 2"):
         RtpData(local=None, cache=tmp_path, own=tmp_path / "nowhere.jsonl").prompts()
+
+
+def test_conversations_of_ones_own_are_asked_as_they_are_and_not_as_beginnings(
+    tmp_path: Path,
+) -> None:
+    turns = [{"role": "system", "content": "Be rude."}, {"role": "user", "content": "Who are you?"}]
+    file = tmp_path / "own.jsonl"
+    answered = {"messages": [*turns, {"role": "assistant", "content": "Go away."}], "id": "b"}
+    file.write_text("\n".join(map(json.dumps, ({"messages": turns, "id": "a"}, answered))))
+    sampling = RtpSampling(continuations=2)
+    prompts = RtpData(local=None, cache=tmp_path, own=file).prompts()
+    source = RtpSource(sample(prompts, sampling), sampling)
+    items = list(source.read(0, 4))
+    assert [item.id for item in items] == ["own/a:0", "own/a:1", "own/b:0", "own/b:1"]
+    assert {item.messages for item in items} == {
+        (Message("system", "Be rude."), Message("user", "Who are you?"))
+    }
+    assert {item.answer for item in items} == {""}
+    assert source.fingerprint()["buckets"] == {"conversations": 2}
+    file.write_text(json.dumps(answered) + "\n" + json.dumps(answered))
+    with raises_naming(UserError, file, "'b'"):
+        RtpData(local=None, cache=tmp_path, own=file).prompts()
 
 
 def test_only_what_the_set_marks_as_challenging_is_drawn_where_that_is_asked(

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 import evenhand as eh
 from evenhand.core import Message, registry
 from evenhand.core.errors import ModelBusy, ModelRefused, UserError
+from evenhand.core.items import CalledFunction, Tool, ToolCall, ToolCalls, ToolResult
 from evenhand.core.prices import Price, Prices
 from evenhand.models import ModelReply, ModelRequest, open_by_name
 from evenhand.models.libraries import library_of
@@ -27,6 +28,18 @@ PLAIN = "litellm:openai/plain"
 async def asked(name: str, **changes: Any) -> ModelReply:
     async with open_by_name(name) as model:
         return await model.complete(ModelRequest(messages=MESSAGES, **changes))
+
+
+async def test_declared_tools_and_their_calls_go_through_a_library(litellm: ModuleType) -> None:
+    call = ToolCall("c1", CalledFunction("rank", "{}"))
+    turns = (*MESSAGES, ToolCalls("assistant", "", (call,)), ToolResult("tool", "7", "c1"))
+    async with open_by_name(PLAIN) as model:
+        await model.complete(ModelRequest(messages=turns, tools=(Tool({"name": "rank"}),)))
+    sent = litellm.calls[-1]
+    assert sent["tools"] == [{"function": {"name": "rank"}, "type": "function"}]
+    called = {"id": "c1", "function": {"name": "rank", "arguments": "{}"}, "type": "function"}
+    assert sent["messages"][2]["tool_calls"] == [called]
+    assert sent["messages"][3] == {"role": "tool", "content": "7", "tool_call_id": "c1"}
 
 
 # -- names ---------------------------------------------------------------------------------------
@@ -262,4 +275,5 @@ def test_a_model_goes_to_another_process(litellm: ModuleType) -> None:
 
 
 def test_each_kind_of_model_is_a_part_by_name() -> None:
-    assert registry.names("models") == ["litellm", "inspect"]
+    apps = ["http", "https", "command", "python"]
+    assert registry.names("models") == ["litellm", "inspect", *apps]

@@ -17,10 +17,12 @@ from evenhand.core import Item, registry
 from evenhand.instruments import DataFolder, instrument_named
 from evenhand.instruments.harm.instrument import HarmAudit
 from evenhand.instruments.judge.instrument import JudgeAudit
+from evenhand.instruments.political.slant_audit import planted
 from evenhand.instruments.scorer.instrument import ScorerAudit, ScoreTexts
 from evenhand.instruments.scorer.sets import AuditTexts
 from evenhand.methods.judge_text import JudgeText, ScreenedJudge
 from evenhand.methods.judging import Rate
+from evenhand.methods.two_sides import CompareSides
 from evenhand.models import Endpoint
 from evenhand.models.base import ChatModel
 from evenhand.scorers import Scorer, ScorerModel, Scores, Unscored
@@ -69,7 +71,7 @@ def url(stub: Stub) -> Iterator[str]:
 
 def test_every_audit_and_every_kind_of_scorer_that_asks_a_model_is_here() -> None:
     """The reward model, the context-support classifier and stored decisions ask none."""
-    assert set(registry.names("audits")) == {"judge", "harm", "scorer", "reward"}
+    assert set(registry.names("audits")) == {"judge", "slant", "harm", "scorer", "reward"}
     kinds = {name: registry.load("scorers", name) for name in registry.names("scorers")}
     assert {n for n, kind in kinds.items() if issubclass(kind, ChatScorerKind)} == {
         "judge",
@@ -166,6 +168,12 @@ async def test_no_judge_of_a_text_that_exists_loses_an_item(url: str) -> None:
     await nothing_is_lost(JudgeText(), url, items)
     screened = ScreenedJudge(screen="x", low=0.2, high=None)
     await nothing_is_lost(screened, url, items, _as_scorers(POLICY))
+
+
+async def test_no_audit_of_a_judge_of_political_answers_loses_an_item(url: str) -> None:
+    items = tuple(item for item in planted() if item.tags["topic"] == "bail")
+    assert len(items) == 6
+    await nothing_is_lost(CompareSides(), url, items)
 
 
 async def test_no_audit_of_a_scorer_loses_a_text(url: str) -> None:

@@ -41,8 +41,9 @@ class Said:
 class Asking:
     """A browser that has been let in, unless it is told to show no cookie."""
 
-    def __init__(self, served: Serving) -> None:
+    def __init__(self, served: Serving, browsed: RunBrowser) -> None:
         self.served = served
+        self.browsed = browsed
 
     @property
     def cookie(self) -> dict[str, str]:
@@ -73,6 +74,7 @@ class Asking:
 @contextmanager
 def viewing(run: Path, against: Path | None = None) -> Iterator[Asking]:
     other = RunReader(against) if against else None
-    with Serving(RunBrowser(RunReader(run), other)) as served:
-        served.facets.ended(60)
-        yield Asking(served)
+    browsed = RunBrowser(RunReader(run), other)
+    with Serving(browsed) as served:
+        browsed.facets.ended(60)
+        yield Asking(served, browsed)

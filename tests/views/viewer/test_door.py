@@ -110,7 +110,7 @@ def test_every_answer_forbids_keeping_framing_and_fetching(asked: Asking) -> Non
 def test_it_listens_on_this_machine_alone_and_says_when_a_port_is_taken(asked: Asking) -> None:
     with socket.socket() as elsewhere, pytest.raises(ConnectionRefusedError):
         elsewhere.connect(("127.0.0.2", asked.served.port))
-    browsed: RunBrowser = asked.served.browsed
+    browsed: RunBrowser = asked.browsed
     with raises_naming(UserError, f"port {asked.served.port}", "--port"):
         Serving(browsed, asked.served.port)
 
@@ -118,7 +118,7 @@ def test_it_listens_on_this_machine_alone_and_says_when_a_port_is_taken(asked: A
 def test_a_viewer_that_cannot_start_leaves_no_socket_open(
     asked: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    served = Serving(asked.served.browsed)
+    served = Serving(asked.browsed)
 
     def full() -> None:
         raise RuntimeError("can't start new thread")
@@ -129,17 +129,3 @@ def test_a_viewer_that_cannot_start_leaves_no_socket_open(
     assert served._socket.fileno() == -1
     with socket.socket() as again, pytest.raises(ConnectionRefusedError):
         again.connect(("127.0.0.1", served.port))
-
-
-def test_a_run_that_cannot_be_read_opens_no_socket(
-    asked: Asking, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unreadable(_run: object) -> None:
-        raise UserError("the run cannot be read")
-
-    opened: list[int] = []
-    monkeypatch.setattr("evenhand.views.viewer.serving.Facets", unreadable)
-    monkeypatch.setattr("evenhand.views.viewer.serving._listening", opened.append)
-    with raises_naming(UserError, "cannot be read"):
-        Serving(asked.served.browsed)
-    assert opened == []

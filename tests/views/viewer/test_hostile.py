@@ -131,8 +131,8 @@ def test_a_panic_of_polars_is_said_on_the_page_and_ends_the_gathering(
         patched.setattr(RunReader, "result_batches", panics)
         patched.setattr(RunReader, "results_at", panics)
         with viewing(poisoned) as asking:
-            assert asking.served.facets.ended(0)
-            assert_names(asking.served.facets.problem, "unequal length")
+            assert asking.browsed.facets.ended(0)
+            assert_names(asking.browsed.facets.problem, "unequal length")
             for said in (asking(), asking("/item/3")):
                 assert said.status == 500
                 assert_names(said.words, "PanicException", "children of")

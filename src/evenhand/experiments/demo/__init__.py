@@ -22,6 +22,7 @@ from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.display import Remark
 from evenhand.findings.examples import ChosenExamples
+from evenhand.findings.plan import Plan, plan
 from evenhand.findings.report import Report
 from evenhand.instruments.bbq.drafts import repaired
 from evenhand.runs.store import RunReader
@@ -32,7 +33,7 @@ __all__ = ["Demo", "DemoPart", "Model", "PlayedPart", "parts_of_the_package"]
 MARK = "evenhand-demo.json"  # says that a folder is the demo's own
 _MARKED = orjson.dumps({"made_by": "evenhand demo"}) + b"\n"
 _BESIDE = ("LICENCES.md", "APACHE-2.0.txt")  # go with the runs wherever they go
-Finding = ChosenExamples | Comparison | Audit | Report
+Finding = ChosenExamples | Comparison | Audit | Report | Plan
 
 
 class _Declared(BaseModel):
@@ -49,13 +50,15 @@ class Model(_Declared):
 class DemoPart(_Declared):
     """A part of the demo: what it shows, the run folders it is computed from, how to repeat it."""
 
-    kind: Literal["conversation", "comparison", "audit", "report"]
+    kind: Literal["conversation", "comparison", "sample_size", "audit", "report"]
     title: str
     says: str
     runs: list[str]
     model: str
     again: list[str]
-    tables: list[str] = []  # of a report: those that are shown
+    full_only: bool = False
+    measure: str | None = None  # of a sample size: what it is for
+    detect: float | None = None  # of a sample size: the change to detect
 
 
 class _DemoParts(_Declared):
@@ -111,9 +114,15 @@ class Demo:
         for name in _BESIDE:
             (self.out / name).write_bytes((_here() / name).read_bytes())
 
-    def played(self) -> Iterator[PlayedPart]:
-        """Compute the parts one by one: conversations at once, the others after a few seconds."""
+    def played(self, *, full: bool = True) -> Iterator[PlayedPart]:
+        """Compute the parts one by one.
+
+        Args:
+            full: Whether to compute the parts that only --full shows.
+        """
         for part in self.parts:
+            if part.full_only and not full:
+                continue
             runs = tuple(str(self._run(name)) for name in part.runs)
             model = self._declared.models[part.model]
             yield PlayedPart(part=part, model=model, runs=runs, finding=self._finding(part, runs))
@@ -133,12 +142,15 @@ class Demo:
         dossier = self.dossier if part.kind != "conversation" else None
         if dossier is None:
             return repaired(RunReader(runs[0]))
-        if part.kind == "comparison":
+        if part.kind in ("comparison", "sample_size"):
             pairs = {
                 (comparison.before.run, comparison.after.run): comparison
                 for comparison in dossier.comparisons
             }
-            return pairs[runs[0], runs[1]]
+            pilot = pairs[runs[0], runs[1]]
+            if part.kind == "comparison":
+                return pilot
+            return plan(pilot.instrument, detect=part.detect, pilot=pilot, measure=part.measure)
         if part.kind == "audit":
             return next(audit for audit in dossier.audits if audit.more["run"] == runs[0])
         return next(report for report in dossier.reports if report.side.run == runs[0])

@@ -1,4 +1,4 @@
-"""A wire is one dialect of OpenAI's API: what is asked by it, and what is answered.
+"""A wire is one dialect of OpenAI's API, or Anthropic's: what is asked by it, and what is answered.
 
 The body that goes to the client is built from fields that we know, never copied: a field that we do
 not know could hold text that nobody has checked. What was left out is named in `left_out`,
@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import orjson
+
+from evenhand.core import Message
 
 
 @dataclass(eq=False)  # not frozen: raising writes the traceback into it
@@ -23,9 +25,9 @@ class Refused(Exception):
     headers: dict[str, str] = field(default_factory=dict)
 
     def body(self) -> bytes:
-        """Give the error as JSON."""
+        """Give the error as JSON. Clients of OpenAI read `error`, those of Anthropic `type` too."""
         error = {"message": self.message, "type": self.kind, "param": None, "code": self.code}
-        return orjson.dumps({"error": error})
+        return orjson.dumps({"type": "error", "error": error})
 
 
 class MalformedReply(Exception):
@@ -41,6 +43,7 @@ class ClientRequest:
     sent: Mapping[str, Any]  # the body that goes upstream
     prompt: str  # what a judge is shown as the question: the last thing that the user said
     context: str = ""  # and what was said before it, system message first
+    messages: tuple[Message, ...] = ()  # all of it turn by turn, for records
     schema: Mapping[str, Any] | None = None  # the JSON schema that every text must satisfy
 
 

@@ -1,8 +1,10 @@
 """The wire of /chat/completions."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, get_args
 
+from evenhand.core import Message
+from evenhand.core.items import CalledFunction, Role, ToolCall, ToolCalls, ToolResult
 from evenhand.gateway.wire import ClientRequest, MalformedReply, ToolArguments, ToolName, strict
 from evenhand.gateway.wire.choices import ChoicesReply, StreamedChoice, Tokens, Tool, token_entry
 
@@ -34,13 +36,15 @@ class Chat:
         choices = strict.field(raw, "n", int, 1)
         if not 1 <= choices <= strict.MOST_TEXTS:
             raise strict.refused(f"`n` must be 1 to {strict.MOST_TEXTS}.", "bad_request")
-        prompt, context = conversation(strict.field(raw, "messages", list, []))
+        messages = strict.field(raw, "messages", list, [])
+        prompt, context = conversation(messages)
         return ClientRequest(
             model=strict.field(raw, "model", str, ""),
             stream=strict.field(raw, "stream", bool, False),
             sent=raw,
             prompt=prompt,
             context=context,
+            messages=turns_of(messages),
             schema=json_schema(strict.field(raw, "response_format", dict, {})),
         )
 
@@ -58,6 +62,40 @@ def conversation(messages: list[Any]) -> tuple[str, str]:
     users = [index for index, (role, text) in enumerate(turns) if role == "user" and text]
     prompt = turns.pop(users[-1])[1] if users else ""
     return prompt, "\n\n".join(f"{role}: {text}" for role, text in turns if text)
+
+
+_ROLES: Mapping[str, Role] = {
+    **{role: role for role in get_args(Role)},
+    "developer": "system",
+    "function": "tool",
+    "function_call_output": "tool",
+}
+
+
+def turns_of(messages: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
+    """The turns of a conversation that say something, for records. What has no role of its own is
+    the model's."""
+    turns = map(_turn, messages)
+    return tuple(turn for turn in turns if turn.text or isinstance(turn, ToolResult))
+
+
+def _turn(message: Mapping[str, Any]) -> Message:
+    role, content = _ROLES.get(message["role"], "assistant"), spoken(message.get("content"))
+    if calls := message.get("tool_calls"):
+        called = calls if isinstance(calls, list) else [calls]
+        return ToolCalls(role, content, tuple(map(_tool_call, called)))
+    if role == "tool":
+        return ToolResult(role, content, str(message.get("tool_call_id") or ""))
+    return Message(role, content)
+
+
+def _tool_call(call: Any) -> ToolCall:
+    """A call of a tool in a request. It is the client's, so it may have any shape."""
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict):
+        return ToolCall("", CalledFunction("", str(call)))
+    name, arguments = (str(function.get(field) or "") for field in ("name", "arguments"))
+    return ToolCall(str(call.get("id") or ""), CalledFunction(name, arguments))
 
 
 def spoken(content: Any) -> str:

@@ -16,7 +16,7 @@ from evenhand.gateway.wire import (
     ToolName,
     strict,
 )
-from evenhand.gateway.wire.chat import conversation, json_schema, spoken
+from evenhand.gateway.wire.chat import conversation, json_schema, spoken, turns_of
 from evenhand.gateway.wire.choices import cut, told
 from evenhand.models import thinking
 
@@ -277,7 +277,8 @@ class Responses:
             if not isinstance(tool, dict) or not isinstance(tool.get("type"), str):
                 raise strict.refused("A tool has no `type`.", "bad_request")
         system = {"role": "system", "content": strict.field(raw, "instructions", str, "")}
-        prompt, context = conversation([system, *_messages(raw.get("input"))])
+        messages = _messages(raw.get("input"))
+        prompt, context = conversation([system, *messages])
         text = strict.field(raw, "text", dict, {})
         return ClientRequest(
             model=strict.field(raw, "model", str, ""),
@@ -285,6 +286,7 @@ class Responses:
             sent={**raw, "store": False},
             prompt=prompt,
             context=context,
+            messages=turns_of([system, *messages]),
             schema=json_schema(strict.field(text, "format", dict, {})),
         )
 
@@ -307,9 +309,17 @@ def _messages(raw: Any) -> list[dict[str, Any]]:
         {
             "role": item.get("role") or item.get("type"),
             "content": spoken(item.get("content") if "role" in item else item.get("output")),
+            "tool_calls": _calls(item),
+            "tool_call_id": item.get("call_id"),
         }
         for item in raw
     ]
+
+
+def _calls(item: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The call of a tool that an item is, as a message has it."""
+    called = item.get("type") == "function_call"
+    return [{"id": item.get("call_id"), "function": item}] if called else []
 
 
 class ResponsesReply:

@@ -19,10 +19,12 @@ _TOKEN = re.compile(r"[A-Za-z0-9_./:@+=~|-]{1,64}")
 _MODEL = re.compile(r"[A-Za-z0-9_./:@+=~|-]{1,128}")
 _LAST_SECOND = 2**40  # our choice: of `created`, some 35,000 years from now
 _ESCAPES = re.compile(r"(?:\\u[0-9a-fA-F]{4})+")
-# The numbers of `usage`, of all three wires.
+# The numbers of `usage`, of all wires.
 _USAGE: Mapping[str, Any] = {
     **dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens"), None),
     **dict.fromkeys(("input_tokens", "output_tokens"), None),
+    **dict.fromkeys(("cache_creation_input_tokens", "cache_read_input_tokens"), None),
+    "cache_creation": {"ephemeral_5m_input_tokens": None, "ephemeral_1h_input_tokens": None},
     "prompt_tokens_details": {"cached_tokens": None, "audio_tokens": None},
     "input_tokens_details": {"cached_tokens": None, "cache_write_tokens": None},
     "output_tokens_details": {"reasoning_tokens": None},

@@ -1,7 +1,7 @@
 """How far answers differ between labels: beyond the placebo, and one label against another."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from evenhand.statistics.sign_flips import lower_bounds, p_of_columns
 # -- the effect beyond the placebo ----------------------------------------------------------------
 
 
-SAME_PLACE = ("cluster", "family", "repeat")
+SAME_PLACE = ("cluster", "place", "turn", "family", "repeat")
 
 
 def _apart(left: pl.Expr, right: pl.Expr) -> pl.Expr:
@@ -41,7 +41,8 @@ def _wording(left: pl.Expr, right: pl.Expr) -> pl.Expr:
 
 # How far two answers are apart by each outcome, from 0 to 1. Each is of negative type, so that the
 # excess of labels that matter is above 0 and never below (design/counterfactual.md).
-DISTANCES = {
+Distance = Callable[[pl.Expr, pl.Expr], pl.Expr]
+DISTANCES: Mapping[str, Distance] = {
     "decision": lambda x, y: (x != y).cast(pl.Float64),
     "number": _apart,
     "refused": lambda x, y: (x != y).cast(pl.Float64),
@@ -59,11 +60,11 @@ def paired(labels: Sequence[str], key: str) -> dict[str, str]:
     return {label: other for two in twos for label, other in (two, two[::-1])}
 
 
-def excesses(answers: pl.DataFrame) -> pl.DataFrame:
+def excesses(answers: pl.DataFrame, distances: Mapping[str, Distance] = DISTANCES) -> pl.DataFrame:
     """Compute for each answer about a label of a pair its distance from its own placebo
     (`own_placebo.…`), and by how much its distance from the other's placebo exceeds that
     (`excess.…`), for every outcome. Null where any of these answers is not known."""
-    outcomes = [name for name in DISTANCES if name in answers.columns]
+    outcomes = [name for name in distances if name in answers.columns]
     group = answers.filter(pl.col("role") == "group", pl.col("other") != "")
     placebo = answers.filter(pl.col("role") == "placebo")
     own_distances, other_distances = (
@@ -75,7 +76,7 @@ def excesses(answers: pl.DataFrame) -> pl.DataFrame:
             suffix=":p",
         )
         .group_by("item_id", maintain_order=True)
-        .agg(_mean_of_all(DISTANCES[name](pl.col(name), pl.col(f"{name}:p"))).alias(name)
+        .agg(_mean_of_all(distances[name](pl.col(name), pl.col(f"{name}:p"))).alias(name)
              for name in outcomes)
         for of in ("label", "other")
     )  # fmt: skip
@@ -234,6 +235,54 @@ def _levels(p: Sequence[float]) -> list[float]:
 # -- one label against another --------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerPart:
+    """A part of the answers that is contrasted by itself.
+
+    Args:
+        place: Where the group stands in the prompt. Empty: anywhere.
+        turn: Which turn of the conversation was answered. 0: any.
+    """
+
+    place: str = ""
+    turn: int = 0
+
+    @property
+    def rows(self) -> pl.Expr:
+        """A filter for its answers."""
+        turn = pl.lit(value=True) if not self.turn else pl.col("turn") == self.turn
+        return turn & (pl.col("place") == self.place) if self.place else turn
+
+    @property
+    def label(self) -> str:
+        """Its name for users; empty for all answers."""
+        return ", ".join(filter(None, (self.place, f"turn {self.turn}" if self.turn else "")))
+
+    @property
+    def ending(self) -> str:
+        """What it adds to the name of a measure."""
+        turn = f".turn{self.turn}" if self.turn else ""
+        return (f".{self.place.replace(' ', '_')}" if self.place else "") + turn
+
+
+WHOLE = AnswerPart()
+
+
+def turns_of(source: Mapping[str, Any]) -> tuple[int, ...]:
+    """List the measured turns of a run over conversations; empty where each item has one answer."""
+    return tuple(source["sampling"].get("turns") or ())
+
+
+def parts_of(source: Mapping[str, Any]) -> tuple[AnswerPart, ...]:
+    """List the parts of a run in their order: each placement that was declared, each turn."""
+    sampling = source["sampling"]
+    return tuple(
+        AnswerPart(place, turn)
+        for place in sampling.get("places") or ("",)
+        for turn in turns_of(source) or (0,)
+    )
+
+
 NONE, ANY = "no label", "a label"
 MATTERS = 0.05  # our choice: five answers of a hundred, or a number that is five percent larger
 _ROLES = ("group", "placebo")
@@ -301,6 +350,7 @@ class LabelContrast:
     outcome: CounterfactualOutcome
     found: Estimate
     placebo: float | None  # how far a label's answer is from that to its own placebo, on average
+    part: AnswerPart = WHOLE
 
     @property
     def beside_none(self) -> bool:
@@ -309,7 +359,7 @@ class LabelContrast:
 
     @property
     def name(self) -> str:
-        return f"{self.family}, {self.left} − {self.right}"
+        return f"{self.family}: {self.left} − {self.right}"
 
 
 def contrasted(labels: Sequence[str]) -> list[tuple[str, str]]:
@@ -323,8 +373,9 @@ def contrasts(
     answers: pl.DataFrame,
     labels: Mapping[str, Sequence[str]],
     outcomes: Sequence[CounterfactualOutcome],
+    parts: Sequence[AnswerPart] = (WHOLE,),
 ) -> list[LabelContrast]:
-    """Compute every contrast of every family, by outcome.
+    """Compute every contrast of every family, by outcome and part.
 
     Contrasts of two labels are adjusted by Holm over all of an outcome, and so are those of a label
     with no label.
@@ -333,6 +384,7 @@ def contrasts(
         answers: One row per answer, with its distance from the placebo.
         labels: Labels of each family in their order.
         outcomes: Outcomes to contrast.
+        parts: Parts of the answers that are contrasted by themselves.
 
     Returns:
         The contrasts. Those without answers are left out.
@@ -343,20 +395,21 @@ def contrasts(
         rows = pairs.filter(pl.col("family") == family)
         beside_none = _beside_none(answers.filter(pl.col("family") == family), names, outcomes)
         for outcome in outcomes:
-            placebo = _beside_placebo(rows, outcome)
+            placebos = [_beside_placebo(rows.filter(part.rows), outcome) for part in parts]
             looked_at = [(left, right, rows.filter(pl.col("label") == left), f"{outcome.name}:o")
                          for left, right in contrasted(names)]  # fmt: skip
             if beside_none is not None:
                 looked_at.append((ANY, NONE, beside_none, f"{outcome.name}:n"))
-            for left, right, part, other in looked_at:
-                if part.is_empty():
-                    continue
-                table = part.select("cluster", *outcome.differences(outcome.name, other))
-                differences = Differences.of(table, outcome.ends)
-                estimate = differences.estimate(f"{family}: {left}")
-                results.append(
-                    (LabelContrast(family, left, right, outcome, estimate, placebo), differences)
-                )
+            for left, right, pair, other in looked_at:
+                for part, placebo in zip(parts, placebos, strict=True):
+                    within = pair.filter(part.rows)
+                    if within.is_empty():
+                        continue
+                    table = within.select("cluster", *outcome.differences(outcome.name, other))
+                    differences = Differences.of(table, outcome.ends)
+                    estimate = differences.estimate(f"{family}: {left}")
+                    contrast = LabelContrast(family, left, right, outcome, estimate, placebo, part)
+                    results.append((contrast, differences))
     return _adjusted(results)
 
 
@@ -446,7 +499,7 @@ def answers_of(
     """Read the answers of rows that have their facts. A blank answer is none.
 
     Args:
-        rows: the answers with their facts.
+        rows: the answers with their facts, and their turn.
         source: what was asked, as the run's record has it.
         counted: the decision that is counted; without it, the one that `wanted` gives.
 

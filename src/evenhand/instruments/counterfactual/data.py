@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal, Self
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from evenhand.core import Item
+from evenhand.core import FollowUp, Item, Message
 from evenhand.core.errors import UserError
 from evenhand.instruments.counterfactual.contrasts import paired
-from evenhand.instruments.files import InstrumentWords
+from evenhand.instruments.files import InstrumentWords, names_in
 from evenhand.instruments.text_columns import names_of, text_columns
 from evenhand.methods.baselines.several_drafts import VERSIONS, WITHOUT_LABEL
-from evenhand.runs.runners.message_rows import MessageRow, Turns, turns_of
+from evenhand.runs.runners.message_rows import MessageRow, ToolRow, Turns, turns_of
 from evenhand.runs.runners.source import read_jsonl
 
 _WORDS = InstrumentWords(__package__)
@@ -37,76 +37,158 @@ _Name = Annotated[str, Field(min_length=1, max_length=200)]
 _BETWEEN = "\n\n\ue000\n\n"  # between the messages of a conversation: no word, and no space alone
 
 
-class CounterfactualPrompt(BaseModel):
+_PLACES = {"system": "system prompt", "tool": "tool"}
+
+
+class SimulatedTurns(BaseModel):
+    """The turns that a simulated user writes after those of the file, and what it wants."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    goal: Annotated[str, Field(min_length=1, max_length=2000)]
+    turns: Annotated[int, Field(ge=1, le=50)]
+
+
+class _Dialogue(BaseModel):
+    """Common to prompts and their versions: a conversation before the prompt, or several turns of
+    the user, each answered before the next is asked."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    messages: list[MessageRow] = []
+    tools: list[ToolRow] = []  # declared alike in every version
+    turns: list[Annotated[str, Field(min_length=1)]] = []
+    user: SimulatedTurns | None = None
+    place: Annotated[str, Field(max_length=60)] = ""  # where the group stands, as the user calls it
+
+    @model_validator(mode="after")
+    def _has_turns(self) -> Self:
+        if self.user is not None and not self.turns:
+            raise ValueError("user: a simulated user needs at least one of turns before its own")
+        if self.tools and (self.turns or not self.messages):
+            raise ValueError("tools: only the last turn of messages may have tools")
+        unanswered = self.messages and self.messages[-1].role not in ("system", "assistant")
+        if self.turns and unanswered:
+            raise ValueError("messages: before turns, the last message is a system prompt or an "
+                             "answer of the assistant")  # fmt: skip
+        return self
+
+    @property
+    def answers_asked(self) -> int:
+        """How many answers it asks for."""
+        return max(len(self.turns), 1) + (self.user.turns if self.user else 0)
+
+    def segments(self) -> list[tuple[str, str]]:
+        """Give its words and where they stand: in the system prompt, an earlier turn, a tool, the
+        prompt, or one of several turns."""
+        users = [at for at, row in enumerate(self.messages) if row.role == "user"]
+        asked = None if self.turns or not users else users[-1]
+        rows = [("prompt" if at == asked else _PLACES.get(row.role, "earlier turn"), text)
+                for at, row in enumerate(self.messages) for text in row.texts()]  # fmt: skip
+        turns = [(f"turn {number}", text) for number, text in enumerate(self.turns, start=1)]
+        return [*rows, *turns]
+
+
+class CounterfactualPrompt(_Dialogue):
     """A prompt of the user's, or a conversation: what is swapped, and what stands before it and
     never is. The words of a conversation are swapped as one text, so that a person has the same
     name in all of its messages."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
     id: _Name = ""  # without one it is the number of its line
     prompt: Annotated[str, Field(min_length=1)] = ""
-    messages: list[MessageRow] = []
     task: str = ""
 
     @model_validator(mode="after")
     def _is_one_of_both(self) -> Self:
-        if bool(self.prompt) == bool(self.messages):
-            raise ValueError("a line has a prompt or messages")
-        if self.messages and self.task:
+        if bool(self.prompt) == bool(self.messages or self.turns):
+            raise ValueError("a line has a prompt, or messages, turns or both")
+        if not self.prompt and self.task:
             raise ValueError("task: a conversation has a system message instead")
-        for number, text in enumerate(self._texts()):
-            if self.messages and _BETWEEN.strip() in text:
+        for number, (_, text) in enumerate(self.segments()):
+            if _BETWEEN.strip() in text:
                 raise ValueError(f"messages: text {number} holds the character U+E000")
         return self
-
-    def _texts(self) -> list[str]:
-        return [text for row in self.messages for text in row.texts()]
 
     @property
     def text(self) -> str:
         """All words in which a group may be mentioned."""
-        return _BETWEEN.join(self._texts()) if self.messages else self.prompt
+        return self.prompt or _BETWEEN.join(text for _, text in self.segments())
 
     def version(self, text: str) -> dict[str, Any]:
         """Give what is asked where this is the text of the prompt, with its task before it."""
-        if not self.messages:
-            return {"prompt": f"{self.task}\n\n{text}" if self.task else text}
+        placed = {"place": self.place}
+        if self.prompt:
+            return {"prompt": f"{self.task}\n\n{text}" if self.task else text, **placed}
         words = iter(text.split(_BETWEEN))
         messages = [row.with_texts(words) for row in self.messages]
-        return {"messages": messages, "prompt": _turns(messages).prompt}
+        turns = list(words)
+        prompt = turns[0] if turns else _turns(messages).prompt
+        return {"messages": messages, "tools": self.tools, "turns": turns, "user": self.user,
+                "prompt": prompt, **placed}  # fmt: skip
 
 
 def _turns(messages: Sequence[MessageRow], where: str = "messages") -> Turns:
     return turns_of([row.message() for row in messages], where)
 
 
-class PromptVersion(BaseModel):
+class PromptVersion(_Dialogue):
     """One version of a prompt that is asked, or was: whom it speaks of, and the answer if there is
-    one. The label of a placebo is the one that it is a placebo of."""
+    one, or that to each of its turns. The label of a placebo is the one that it is a placebo of."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
     id: _Name
     family: _Name
     label: str = ""
     role: Role
     repeat: Annotated[int, Field(ge=1, le=1000)] = 1
     prompt: str = ""
-    answer: str | None = None
-    messages: list[MessageRow] = []
+    answer: str | list[str | None] | None = None
+
+    @model_validator(mode="after")
+    def _has_an_answer_to_each_turn(self) -> Self:
+        if isinstance(self.answer, str) and self.turns:
+            raise ValueError("answer: a list with the answer to each of turns, or null")
+        if isinstance(self.answer, list) and len(self.answer) != len(self.turns):
+            raise ValueError(f"answer: {len(self.answer)} answers to {len(self.turns)} turns")
+        return self
 
     def described(self) -> dict[str, Any]:
-        """The fields of a version; those of a single prompt have no messages."""
-        fields = self.model_dump(exclude={"messages"})
-        messages = [row.model_dump(exclude_none=True) for row in self.messages]
-        return {**fields, "messages": messages} if messages else fields
+        """The fields of a version; those of a single prompt are without those of conversations."""
+        fields = self.model_dump(exclude={"messages", "tools"})
+        lists: dict[str, Sequence[BaseModel]] = {"messages": self.messages, "tools": self.tools}
+        rows = {name: [row.model_dump(exclude_none=True) for row in entries]
+                for name, entries in lists.items()}  # fmt: skip
+        return {name: value for name, value in {**fields, **rows}.items()
+                if value or name not in _Dialogue.model_fields}  # fmt: skip
 
-    def asked(self) -> Mapping[str, Any]:
-        """The fields of an item that are asked."""
-        return _turns(self.messages).fields() if self.messages else {"prompt": self.prompt or " "}
+    def asked(self, *, stored: bool) -> dict[str, Any]:
+        """Give the fields of an item that are asked, or were answered."""
+        answers = self.answer if isinstance(self.answer, list) else [None] * len(self.turns)
+        answer = (
+            (self.answer or None)
+            if isinstance(self.answer, str) or not self.turns
+            else (answers[-1] or None)
+        )
+        asked: dict[str, Any] = {"answer": answer if stored else ""}
+        if not self.turns:
+            fields = _turns(self.messages).fields() if self.messages else {}
+            tools = tuple(row.tool() for row in self.tools)
+            return {"prompt": self.prompt or " ", **fields, "tools": tools, **asked}
+        opening = [row.message() for row in self.messages]
+        if stored:
+            pairs = zip(self.turns[:-1], answers, strict=False)
+            said = [
+                message
+                for text, reply in pairs
+                for message in (Message("user", text), Message("assistant", reply or ""))
+            ]
+            return {"history": (*opening, *said), "prompt": self.turns[-1], **asked}
+        simulated = [FollowUp(goal=self.user.goal)] * self.user.turns if self.user else []
+        follow_ups = (*map(FollowUp, self.turns[1:]), *simulated)
+        return {"history": tuple(opening), "prompt": self.turns[0], "follow_ups": follow_ups,
+                **asked}  # fmt: skip
 
     @property
-    def key(self) -> tuple[str, str, str, str, int]:
-        return self.id, self.family, self.label, self.role, self.repeat
+    def key(self) -> tuple[str | int, ...]:
+        placed = (self.place,) if self.place else ()
+        return self.id, self.family, self.label, self.role, self.repeat, *placed
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,21 +237,21 @@ class CounterfactualDesign:
         Returns:
             One item per version.
         """
-        others = _others(self.asked)
-        texts: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
+        others, places = _others(self.asked), self.places
+        texts: dict[tuple[str, ...], dict[str, str]] = defaultdict(dict)
         for request in self.asked:
-            if not request.messages:
-                texts[request.id, request.family, request.role][request.label] = request.prompt
+            if not request.segments():
+                texts[(*_whole(request), request.role)][request.label] = request.prompt
         reads = not stored and (decision is not None or number)
 
         def without(request: PromptVersion) -> str:
-            nobody = texts[request.id, request.family, "none"].get("", "")
+            nobody = texts[(*_whole(request), "none")].get("", "")
             if request.role != "placebo":
                 return nobody
             return self.placebo_without.get((request.id, request.family), nobody)
 
         def versions(request: PromptVersion) -> str:
-            labelled = [*texts[request.id, request.family, request.role].values()]
+            labelled = [*texts[(*_whole(request), request.role)].values()]
             first = [without(request)] if request.role != "none" and without(request) else []
             record = {"texts": [*first, *labelled], "decision": decision}
             return orjson.dumps(record).decode() if reads and labelled else ""
@@ -179,8 +261,7 @@ class CounterfactualDesign:
                 id="/".join(
                     str(part).replace("%", "%25").replace("/", "%2F") for part in request.key
                 ),
-                **request.asked(),
-                answer=(request.answer or None) if stored else "",
+                **request.asked(stored=stored),
                 tags={
                     "cluster": request.id,
                     "family": request.family,
@@ -188,12 +269,65 @@ class CounterfactualDesign:
                     "role": request.role,
                     "repeat": str(request.repeat),
                     "other": others[request.id, request.family].get(request.label, ""),
+                    "place": places[_whole(request)],
+                    "opening": str(len(request.messages)),
                     WITHOUT_LABEL: without(request),
                     VERSIONS: versions(request),
                 },
             )
             for request in self.asked
         ]
+
+    @property
+    def places(self) -> dict[tuple[str, ...], str]:
+        """Where the group stands in each prompt: as the user calls it, or else by what differs
+        between the versions of two labels."""
+        labelled: dict[tuple[str, ...], list[PromptVersion]] = defaultdict(list)
+        for request in self.asked:
+            if request.role == "group":
+                labelled[_whole(request)].append(request)
+        return {key: versions[0].place or _where_different(versions)
+                for key, versions in labelled.items()}  # fmt: skip
+
+    @property
+    def prompts_by_place(self) -> dict[str, int]:
+        """How many prompts mention the group in each place."""
+        prompts = dict.fromkeys((prompt, place) for (prompt, *_), place in self.places.items())
+        return dict(Counter(place for _, place in prompts))
+
+    @property
+    def declared_places(self) -> tuple[str, ...]:
+        """The placements that are measured by themselves: those that the user declares."""
+        declared = any(request.place for request in self.asked)
+        return tuple(dict.fromkeys(self.places.values())) if declared else ()
+
+    @property
+    def turns(self) -> int:
+        """How many answers each conversation has; 0 of prompts that have one."""
+        several = {request.answers_asked if request.turns else 0 for request in self.asked}
+        if len(several) > 1:
+            raise UserError(
+                "the prompts ask for different numbers of turns, and an effect per turn needs the "
+                f"same number in each: {', '.join(map(str, sorted(several)))} (0: no turns). Split "
+                "the file"
+            )
+        return several.pop()
+
+
+def _whole(request: PromptVersion) -> tuple[str, str, str]:
+    """The key of all versions of a prompt in a family."""
+    return request.id, request.family, request.place
+
+
+def _where_different(versions: Sequence[PromptVersion]) -> str:
+    first, *others = [version.segments() for version in versions]
+    if not first:
+        return "prompt"
+    places = dict.fromkeys(
+        place for other in others for (place, text), (_, changed) in zip(first, other, strict=False)
+        if text != changed
+    )  # fmt: skip
+    return next(iter(places), "prompt") if len(places) < 2 else "several places"
 
 
 def in_turns(items: Sequence[Item]) -> list[Item]:
@@ -217,6 +351,26 @@ def _others(requests: Sequence[PromptVersion]) -> dict[tuple[str, str], dict[str
             {request.label: None} if request.role == "group" else {}
         )
     return {key: paired([*names], "\n".join(key)) for key, names in labels.items()}
+
+
+def measured_turns(turns: int, chosen: str | None) -> list[int]:
+    """Give the turns that are measured: those that are named with commas, or all.
+
+    Args:
+        turns: How many turns each conversation has; 0 of prompts without turns.
+        chosen: The turns that the user named.
+
+    Raises:
+        UserError: There are no such turns.
+    """
+    if chosen is None:
+        return list(range(1, turns + 1))
+    every = [str(turn) for turn in range(1, turns + 1)]
+    named = names_in(chosen)
+    if not turns or not named or not set(named) <= set(every):
+        has = f"turns 1 to {turns}" if turns else "no turns"
+        raise UserError(f"--turns {chosen}: the conversations have {has}")
+    return sorted({int(turn) for turn in named})
 
 
 def read_prompts(file: Path, column: str | None = None) -> list[CounterfactualPrompt]:
@@ -249,7 +403,7 @@ def _without_answers(
     """Refuse a conversation without a turn to answer, or with one that is answered."""
     for number, prompt in rows:
         where = f"{file} line {number}: messages"
-        if prompt.messages and _turns(prompt.messages, where).answer:
+        if prompt.messages and not prompt.turns and _turns(prompt.messages, where).answer:
             raise UserError(f"{where}: the last turn has an answer. Leave it out")
         yield number, prompt
 
@@ -309,19 +463,20 @@ def _refuse_holes(
             f"{file}: the attribute {family[:60]!r} needs at least two groups (labels with "
             "role group)"
         )
-    prompts = dict.fromkeys(answer.id for answer in answers)
-    if len(prompts) < 2:
+    prompts = dict.fromkeys((answer.id, answer.place) for answer in answers)
+    if len({prompt for prompt, _ in prompts}) < 2:
         raise UserError(f"{file}: the attribute {family[:60]!r} needs at least two prompts")
     there = {answer.key for answer in answers}
     repeats = range(1, max(answer.repeat for answer in answers) + 1)
     # A prompt may have no version without a label, since that would not be right English.
-    with_none = {answer.id for answer in answers if answer.role == "none"}
+    with_none = {(answer.id, answer.place) for answer in answers if answer.role == "none"}
     always = [(label, role) for label in labels for role in ("group", "placebo")]
     roles = [*always, ("", "none")]
-    for prompt in prompts:
-        for label, role in roles if prompt in with_none else always:
+    for prompt, place in prompts:
+        placed = (place,) if place else ()
+        for label, role in roles if (prompt, place) in with_none else always:
             for repeat in repeats:
-                if (prompt, family, label, role, repeat) not in there:
+                if (prompt, family, label, role, repeat, *placed) not in there:
                     whom = f"{role} {label}".strip()
                     raise UserError(
                         f"{file}: prompt {prompt[:60]!r}, attribute {family[:60]!r}: no line for "
@@ -332,8 +487,8 @@ def _refuse_holes(
     if expected != there:
         odd = min(there - expected)
         raise UserError(
-            f"{file}: prompt {odd[0][:60]!r} has {odd[3]} {odd[2][:60]!r}, but no line with "
-            "role group has that label. Lines with role none have no label"
+            f"{file}: prompt {str(odd[0])[:60]!r} has {odd[3]} {str(odd[2])[:60]!r}, but no line "
+            "with role group has that label. Lines with role none have no label"
         )
 
 

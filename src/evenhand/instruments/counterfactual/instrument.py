@@ -1,7 +1,7 @@
 """Swap as an instrument: would the answer be the same for somebody else?"""
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,28 +26,39 @@ from evenhand.instruments._contract import (
 from evenhand.instruments.counterfactual import tables
 from evenhand.instruments.counterfactual.contrasts import (
     OUTCOMES,
-    CounterfactualOutcome,
-    LabelContrast,
+    AnswerPart,
     answers_of,
     chosen_of,
     contrasts,
     main_of,
     named,
+    parts_of,
     signed_by,
+    turns_of,
     wanted,
 )
 from evenhand.instruments.counterfactual.data import (
     CounterfactualDesign,
     PlaceboKind,
     in_turns,
+    measured_turns,
     read_answers,
 )
 from evenhand.instruments.counterfactual.measures import (
     MEASURES,
+    PAIRED,
     CounterfactualContrasts,
     conclusion,
     measures_of,
     rate_lines,
+    series_of,
+)
+from evenhand.instruments.counterfactual.turns import (
+    detected_from,
+    per_item,
+    steps_of,
+    trends,
+    turn_rows,
 )
 from evenhand.instruments.counterfactual.versions import designed_by
 from evenhand.instruments.files import InstrumentWords, sha256_of
@@ -92,6 +103,16 @@ class CounterfactualOptions:
         "What the effect must exceed. other: another name of the same group, or an irrelevant "
         "trait. again: the same text asked once more.",
     )
+    place: str | None = option(
+        None,
+        "Put the person around prompts that mention nobody, once per placement, "
+        "comma-separated: memory, system, signature, document, earlier.",
+    )
+    places_file: Path | None = option(None, "TOML file that defines your own placements.")
+    turns: str | None = option(
+        None,
+        "Turns of the conversations whose answers are measured, comma-separated. Default: all.",
+    )
     repeats: int = option(
         # Our choice of 1: the placebo already shows what asking again changes, and one more prompt
         # says more than one more answer to the same.
@@ -133,7 +154,10 @@ class CounterfactualTest(Instrument):
         "role": pl.String(),
         "repeat": pl.Int64(),
         "other": pl.String(),
+        "place": pl.String(),
+        "opening": pl.Int64(),
     }
+    later_facts = ("place", "opening")
     options: ClassVar[type[Any]] = CounterfactualOptions
     answer_id: ClassVar[str | None] = None  # a line of a file says what was asked, too
     asks_again = True
@@ -165,6 +189,11 @@ class CounterfactualTest(Instrument):
             "number": options.number,
             "seed": None if stored else options.sample_seed,
         }
+        turns = measured_turns(design.turns, getattr(options, "turns", None))
+        if turns:
+            sampling["turns"] = turns
+        if len(design.declared_places) > 1:
+            sampling["places"] = list(design.declared_places)
         also: dict[str, Any] = {
             "chosen": options.favorable_outcome,
             "refused": [list(entry) for entry in design.refused],
@@ -178,6 +207,8 @@ class CounterfactualTest(Instrument):
         }
         if getattr(options, "placebo", "other") == "again":
             also["placebo"] = "again"
+        if design.prompts_by_place.keys() != {"prompt"}:
+            also["places"] = design.prompts_by_place
         if design.skipped:
             also["skipped"] = [list(entry) for entry in design.skipped]
         items = design.items(stored=stored, decision=options.decision, number=options.number)
@@ -219,7 +250,9 @@ class CounterfactualTest(Instrument):
             )
         if method.name not in (Blind.name, Averaged.name) or self.stores_answers(options):
             return
-        several = next((request.id for request in _design(options).asked if request.messages), None)
+        several = next(
+            (request.id for request in _design(options).asked if request.segments()), None
+        )
         if several is not None:
             raise UserError(
                 f"the method {method.name} asks other words of a single prompt, and prompt "
@@ -242,8 +275,9 @@ class CounterfactualTest(Instrument):
         """Give the instrument with the signed contrasts of this run's labels as its primary
         measures, where the main outcome has a direction. The excess is secondary then: it is small
         where rates differ and answers vary by chance."""
-        outcome = signed_by(run.record.source)
-        measures = measures_of(self.measures, run.record.source, self._labels(run))
+        source = run.record.source
+        outcome = signed_by(source)
+        measures = measures_of(self.measures, source, self._labels(run))
         # A contrast is of one family by itself.
         apart = [
             replace(grouping, compared=grouping.compared and outcome is None)
@@ -251,6 +285,9 @@ class CounterfactualTest(Instrument):
         ]
         instrument = copy.copy(self)
         vars(instrument).update(measures=measures, groups=tuple(apart))
+        if turns_of(source):
+            series = series_of(measures, parts_of(source))
+            vars(instrument).update(series=series, clusters=_WORDS("conversations"))
         return instrument
 
     def for_pair(self, before: RunReader, after: RunReader) -> "CounterfactualTest":
@@ -284,12 +321,11 @@ class CounterfactualTest(Instrument):
         return self._scoring(before, counted), self._scoring(after, counted)
 
     def _scoring(self, run: RunReader, counted: str | None) -> Scoring:
-        answers = self._answers(run, counted).select(
-            "item_id", "state", "excess", "own_placebo", "named", "signed",
-            pl.col("^excess\\..*$"),
-        )  # fmt: skip
+        source = run.record.source
+        answers = per_item(self._answers(run, counted), turns_of(source),
+                           signed=signed_by(source) is not None)  # fmt: skip
 
-        sampling = run.record.source["sampling"]
+        sampling = source["sampling"]
         reads = {
             f"reads.{name}": pl.lit(bool(sampling.get(name, True)))
             for name in ("excess", "decision", "number", "refusal", "length", "wording")
@@ -297,7 +333,8 @@ class CounterfactualTest(Instrument):
 
         def score(rows: pl.DataFrame) -> pl.DataFrame:
             tags = rows.select(
-                "item_id", "cluster", "family", "label", "role", "other", **reads
+                "item_id", "cluster", "family", "label", "role", "other",
+                place=pl.col("place").fill_null(""), **reads
             )  # fmt: skip
             return tags.join(answers, on="item_id", how="left", maintain_order="left")
 
@@ -306,12 +343,14 @@ class CounterfactualTest(Instrument):
     def _answers(self, run: RunReader, counted: str | None = None) -> pl.DataFrame:
         """All answers of a run with what is read from them. A square needs four of them, so they
         are held at once."""
-        columns = ("position", "item_id", "reason", "text", "prompt", "tags")
+        source = run.record.source
+        several = ("status", "conversation") if turns_of(source) else ()
+        columns = ("position", "item_id", "reason", "text", "prompt", "tags", *several)
         batches = list(run.result_batches(columns))
         if not batches:
             raise UserError(f"{run.path} has no completed items yet")
         rows = with_facts(pl.concat(batches).sort("position"), self)
-        return answers_of(rows, run.record.source, counted).join(
+        return answers_of(turn_rows(rows, turns_of(source)), source, counted).join(
             _scores(run), on="text", how="left", maintain_order="left"
         )
 
@@ -338,6 +377,11 @@ class CounterfactualTest(Instrument):
         lines += self._unknown_choice(run)
         skipped = run.record.source.get("skipped") or []
         lines += [_WORDS("skipped", family=family, why=why) + "." for family, why in skipped]
+        places = run.record.source.get("places") or {}
+        if places:
+            counts = ", ".join(f"{place} ({n:,} prompts)" for place, n in places.items())
+            apart = len(parts_of(run.record.source)) > 1 or len(places) == 1
+            lines.append(_WORDS("stands_in" if apart else "stands_mixed", places=counts))
         gone = {family for family, _ in skipped}
         refused = [
             entry for entry in run.record.source.get("refused") or [] if entry[1] not in gone
@@ -362,18 +406,22 @@ class CounterfactualTest(Instrument):
     def concluded(self, report: Report, run: RunReader) -> Report:
         """Give the contrasts and the excess the intervals that their tests are, adjusted."""
         answers, labels = self._answers(run), self._labels(run)
-        measured = CounterfactualContrasts.of(answers, labels, signed_by(report.source))
-        adjusted = {
-            f"difference.{contrast.family}.{contrast.left}": contrast.found
-            for contrast in measured.signed
-        }
-        adjusted["excess"] = measured.excess
+        measured = CounterfactualContrasts.of(
+            answers, labels, signed_by(report.source), parts_of(report.source)
+        )
         families = {
             family: _replaced(estimates, {"excess": measured.by_family[family]})
             for family, estimates in report.groups.get("family", {}).items()
         }
         groups = {**report.groups, "family": families} if families else report.groups
-        return replace(report, estimates=_replaced(report.estimates, adjusted), groups=groups)
+        estimates = _replaced(report.estimates, measured.by_measure)
+        report = replace(report, estimates=estimates, groups=groups)
+        turns = {
+            each.name: detected_from({turn: report[name] for turn, name in each.points})
+            for each in report.instrument.series
+        }
+        more = {"detected_from_turn": turns} if turns else {}
+        return replace(report, more={**report.more, **more})
 
     def state_of(self, report: Report) -> VerdictState:
         signed = [report[measure.name] for measure in report.instrument.primary()
@@ -385,7 +433,8 @@ class CounterfactualTest(Instrument):
             for estimate in estimates
             if estimate.name == "excess"
         ]
-        return conclusion(signed, report["excess"], parts)
+        tested = [report[f"excess{part.ending}"] for part in parts_of(report.source)]
+        return conclusion(signed, tested, [report["excess"], *parts])
 
     def says(self, report: Report) -> tuple[str, ...]:
         return tables.says(report)
@@ -394,10 +443,21 @@ class CounterfactualTest(Instrument):
         answers, labels = self._answers(run), self._labels(run)
         by_family = report.groups.get("family", {})
         excess = {family: _of_family(by_family[family]) for family in labels if family in by_family}
-        main = main_of(report.source)
-        all_contrasts = _contrasts(answers, labels, OUTCOMES)
+        main, parts = main_of(report.source), parts_of(report.source)
+        all_contrasts = contrasts(
+            answers, labels, [each for each in OUTCOMES if answers[each.name].count()], parts
+        )
+        by_part = {part: (report[f"excess{part.ending}"], _placebo(answers, part))
+                   for part in parts if len(parts) > 1}  # fmt: skip
+        outcome = signed_by(report.source)
+        slopes = () if outcome is None else trends(answers, labels, outcome, parts)
         return (
-            *tables.effects(excess, _MAIN[main], all_contrasts, chosen_of(answers)),
+            *tables.effects(excess, by_part, _MAIN[main], all_contrasts, chosen_of(answers)),
+            *(
+                (tables.trends(slopes, report["trend"] if outcome is None else None),)
+                if steps_of(parts)
+                else ()
+            ),
             tables.examples(answers, main),
             tables.words(answers, labels),
         )
@@ -421,14 +481,9 @@ class CounterfactualTest(Instrument):
         return rate_lines(comparison, sources, (self._answers(before), self._answers(after)))
 
 
-def _contrasts(
-    answers: pl.DataFrame,
-    labels: Mapping[str, list[str]],
-    outcomes: Sequence[CounterfactualOutcome],
-) -> list[LabelContrast]:
-    return contrasts(
-        answers, labels, [outcome for outcome in outcomes if answers[outcome.name].count()]
-    )
+def _placebo(answers: pl.DataFrame, part: AnswerPart) -> float | None:
+    distance = answers.filter(PAIRED, part.rows)["own_placebo"].mean()
+    return distance if isinstance(distance, float) else None
 
 
 def _replaced(estimates: tuple[Estimate, ...], by: Mapping[str, Estimate]) -> tuple[Estimate, ...]:

@@ -12,12 +12,14 @@ from evenhand.core.errors import UserError
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.decision_rules import ALPHA
 from evenhand.findings.estimates import Change, Estimate, GuardrailTest, VerdictState
-from evenhand.findings.measures import Measure
+from evenhand.findings.measures import Measure, MeasureSeries
 from evenhand.findings.ratios import SHOWN
 from evenhand.findings.summed_statistics import Mean
 from evenhand.instruments._contract import SCORED
 from evenhand.instruments.counterfactual.contrasts import (
     MATTERS,
+    WHOLE,
+    AnswerPart,
     CounterfactualOutcome,
     Differences,
     LabelContrast,
@@ -25,10 +27,12 @@ from evenhand.instruments.counterfactual.contrasts import (
     contrasted,
     contrasts,
     named,
+    parts_of,
     signed_by,
     wanted,
 )
 from evenhand.instruments.counterfactual.tables import EQUIVALENT, state_of
+from evenhand.instruments.counterfactual.turns import steps_of, trend_of_excess, trends
 from evenhand.instruments.files import InstrumentWords
 from evenhand.statistics.sign_flips import p_two_sided
 
@@ -40,12 +44,16 @@ PAIRED = (pl.col("role") == "group") & (pl.col("other") != "")
 
 @dataclass(frozen=True, slots=True)
 class CounterfactualContrasts:
-    """The contrasts of two labels by the main outcome, the excess over all families, and that of
-    each, which is adjusted over them."""
+    """The contrasts of two labels by the main outcome, in each part of the answers; their trends
+    over turns; the excess over all families, that of each, which is adjusted over them, and that
+    of each part, where there are several, which is adjusted over these."""
 
     signed: tuple[LabelContrast, ...]
     excess: Estimate
     by_family: Mapping[str, Estimate]
+    by_part: Mapping[AnswerPart, Estimate]
+    trends: tuple[LabelContrast, ...]
+    trend: Estimate | None  # of the excess
 
     @classmethod
     def of(
@@ -53,6 +61,7 @@ class CounterfactualContrasts:
         answers: pl.DataFrame,
         labels: Mapping[str, Sequence[str]],
         outcome: CounterfactualOutcome | None,
+        parts: Sequence[AnswerPart] = (WHOLE,),
     ) -> "CounterfactualContrasts":
         """Measure the answers of a run.
 
@@ -60,26 +69,55 @@ class CounterfactualContrasts:
             answers: as `answers_of` gives them.
             labels: of each family.
             outcome: the main one, where it has a direction.
+            parts: what is contrasted by itself: placements, turns.
         """
         outcomes = [outcome] if outcome is not None and answers[outcome.name].count() else []
         signed = [
             contrast
-            for contrast in contrasts(answers, labels, outcomes)
+            for contrast in contrasts(answers, labels, outcomes, parts)
             if not contrast.beside_none
         ]
-        value = pl.col("excess")
-        rows = answers.filter(PAIRED).select(
-            "cluster", "family", value=value, low=value.fill_null(-1.0), high=value.fill_null(1.0)
+        value, paired = pl.col("excess"), answers.filter(PAIRED)
+        rows = paired.select(
+            "cluster", "family", "place", "turn",
+            value=value, low=value.fill_null(-1.0), high=value.fill_null(1.0),
+        )  # fmt: skip
+        by_family = _excesses([rows.filter(pl.col("family") == family) for family in labels])
+        (overall,) = _excesses([rows]) if len(labels) > 1 else by_family
+        by_part = _excesses([rows.filter(part.rows) for part in parts]) if len(parts) > 1 else ()
+        return cls(
+            signed=tuple(signed),
+            excess=overall,
+            by_family=dict(zip(labels, by_family, strict=True)),
+            by_part=dict(zip(parts, by_part, strict=False)),
+            trends=tuple(
+                slope for each in outcomes for slope in trends(answers, labels, each, parts)
+            ),
+            trend=trend_of_excess(paired, parts),
         )
-        parts = [rows.filter(pl.col("family") == family) for family in labels]
-        by_family = _excesses(parts)
-        (overall,) = _excesses([rows]) if len(parts) > 1 else by_family
-        return cls(tuple(signed), overall, dict(zip(labels, by_family, strict=True)))
 
     @property
     def state(self) -> VerdictState:
         estimates = [contrast.found for contrast in self.signed]
-        return conclusion(estimates, self.excess, list(self.by_family.values()))
+        return conclusion(
+            estimates, [*self.by_part.values()] or [self.excess],
+            [self.excess, *self.by_family.values()],
+        )  # fmt: skip
+
+    @property
+    def by_measure(self) -> dict[str, Estimate]:
+        """The estimates by the names of their measures."""
+        return {
+            **{_name("difference", each): each.found for each in self.signed},
+            **{_name("trend", each): each.found for each in self.trends},
+            **{f"excess{part.ending}": estimate for part, estimate in self.by_part.items()},
+            **({} if self.trend is None else {"trend": self.trend}),
+            "excess": self.excess,
+        }
+
+
+def _name(kind: str, contrast: LabelContrast) -> str:
+    return f"{kind}.{contrast.family}.{contrast.left}{contrast.part.ending}"
 
 
 def _excesses(parts: Sequence[pl.DataFrame]) -> list[Estimate]:
@@ -88,27 +126,27 @@ def _excesses(parts: Sequence[pl.DataFrame]) -> list[Estimate]:
 
 
 def conclusion(
-    signed: Sequence[Estimate], excess: Estimate, by_family: Sequence[Estimate]
+    signed: Sequence[Estimate], tested: Sequence[Estimate], excesses: Sequence[Estimate]
 ) -> VerdictState:
     """Conclude from the signed contrasts, or from the excess where there are none.
 
     Args:
         signed: Contrasts of the main outcome that have a direction. Empty if answers are only
             words.
-        excess: Placebo-adjusted effect over all families.
-        by_family: Placebo-adjusted effect of each family.
+        tested: What is tested where there are none: the excess of each part, or else of all.
+        excesses: Placebo-adjusted effect over all families, and that of each.
 
     Returns:
         "detected" if a contrast is significant. "ruled_out" if all contrasts are equivalent and no
-        excess
-        is significant; never from the excess alone.
+        excess is significant; never from the excess alone.
     """
     if not signed:
-        return "detected" if state_of(excess) == SHOWN else "inconclusive"
+        found = any(state_of(estimate) == SHOWN for estimate in tested)
+        return "detected" if found else "inconclusive"
     states = {state_of(estimate) for estimate in signed}
     if SHOWN in states:
         return "detected"
-    differ = any(state_of(estimate) == SHOWN for estimate in (excess, *by_family))
+    differ = any(state_of(estimate) == SHOWN for estimate in excesses)
     return "ruled_out" if states == {EQUIVALENT} and not differ else "inconclusive"
 
 
@@ -246,21 +284,65 @@ def _excess(name: str, column: str, **more: Any) -> Measure:
                    one_sided=True, symmetric=True, within=(-1, 1), lost=lost, **more)  # fmt: skip
 
 
-def _difference(
-    family: str, left: str, right: str, outcome: CounterfactualOutcome, absent: str
-) -> Measure:
-    """The signed contrast of two labels, as a mean over the answers about the first of them."""
-    value, role = pl.col("signed"), pl.col("role")
-    where = (
-        (pl.col("family") == family)
-        & (pl.col("label") == left)
-        & (pl.col("other") != "")
-        & (role != "none")
-    )
-    return Measure(name=f"difference.{family}.{left}", label=f"{family}: {left} − {right}",
-                   statistic=Mean(value), where=where, better="zero", role="primary",
-                   margin=MATTERS, within=outcome.ends, lost=value.is_null(),
-                   absent=absent)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A contrast of two labels, as a mean over the answers about the first of them."""
+
+    family: str
+    left: str
+    right: str
+    outcome: CounterfactualOutcome
+    absent: str
+
+    def _measure(self, kind: str, value: pl.Expr, part: AnswerPart, **more: Any) -> Measure:
+        where = (
+            (pl.col("family") == self.family)
+            & (pl.col("label") == self.left)
+            & (pl.col("other") != "")
+            & (pl.col("role") != "none")
+        )
+        label = f"{self.family}: {self.left} − {self.right}{part.label and f', {part.label}'}"
+        return Measure(name=f"{kind}.{self.family}.{self.left}{part.ending}",
+                       label=label if kind == "difference" else _WORDS("per_turn", label=label),
+                       statistic=Mean(value), where=_placed(where, part), better="zero",
+                       lost=value.is_null(), absent=self.absent, **more)  # fmt: skip
+
+    def difference(self, part: AnswerPart) -> Measure:
+        """The signed contrast in a part."""
+        return self._measure("difference", pl.col(f"signed@{part.turn}"), part, role="primary",
+                             margin=MATTERS, within=self.outcome.ends)  # fmt: skip
+
+    def trend(self, part: AnswerPart, weights: Mapping[int, float]) -> Measure:
+        """Its change per turn in a placement."""
+        most = self.outcome.reach * sum(map(abs, weights.values()))
+        return self._measure("trend", pl.col("trend"), part, within=(-most, most))
+
+
+def _placed(where: pl.Expr, part: AnswerPart) -> pl.Expr:
+    return where & (pl.col("place") == part.place) if part.place else where
+
+
+def _by_part(
+    base: Sequence[Measure], parts: Sequence[AnswerPart], *, signed: bool
+) -> tuple[Measure, ...]:
+    """Give the excess of each part, and its change per turn."""
+    (excess,) = (measure for measure in base if measure.name == "excess")
+    each = []
+    for part in parts if len(parts) > 1 else ():
+        value = pl.col(f"excess@{part.turn}")
+        each.append(replace(excess, name=f"excess{part.ending}", where=_placed(PAIRED, part),
+                            label=f"{excess.label}, {part.label}", statistic=Mean(value),
+                            lost=value.is_null(), role="secondary" if signed else "primary",
+                            margin=None if signed else excess.margin))  # fmt: skip
+    weights = steps_of(parts)
+    if weights:
+        most, value = sum(map(abs, weights.values())), pl.col("trend")
+        label = _WORDS("per_turn", label=excess.label)
+        each += [] if signed else [
+            Measure(name="trend", label=label, statistic=Mean(value), where=PAIRED, better="zero",
+                    within=(-most, most), lost=value.is_null(), symmetric=True)
+        ]  # fmt: skip
+    return tuple(each)
 
 
 def _rate(name: str, key: str, where: pl.Expr) -> Measure:
@@ -287,7 +369,8 @@ def measures_of(
     """List the metrics of a run.
 
     Signed contrasts come first and are primary, if the main outcome has a direction. The excess is
-    secondary then: it is small where rates differ and answers vary by chance.
+    secondary then: it is small where rates differ and answers vary by chance. Each placement and
+    each turn has measures of its own.
 
     Args:
         base: Metrics that every run has.
@@ -297,23 +380,52 @@ def measures_of(
     Returns:
         The metrics in the order of the report.
     """
-    outcome = signed_by(source)
+    outcome, parts = signed_by(source), parts_of(source)
     reason = "" if named(source) is None else _WORDS("never_without")
     measures = [replace(measure, absent=reason) if measure.name == "rate" and reason else measure
                 for measure in base]  # fmt: skip
+    by_part = _by_part(base, parts, signed=outcome is not None)
+    if outcome is not None or by_part:
+        measures = [
+            replace(measure, role="secondary", margin=None) if measure.name == "excess" else measure
+            for measure in measures
+        ]
     if outcome is None:
-        return tuple(measures)
-    absent = _WORDS("not_named")
-    signed = [
-        _difference(family, left, right, outcome, absent)
+        return (*by_part, *measures)
+    absent, weights = _WORDS("not_named"), steps_of(parts)
+    pairs = [
+        _Pair(family, left, right, outcome, absent)
         for family, names in labels.items()
         for left, right in contrasted(names)
     ]
-    others = [
-        replace(measure, role="secondary", margin=None) if measure.name == "excess" else measure
-        for measure in measures
-    ]
-    return (*signed, *others)
+    places = [AnswerPart(place) for place in dict.fromkeys(part.place for part in parts)]
+    signed = [pair.difference(part) for pair in pairs for part in parts]
+    slopes = [pair.trend(place, weights) for pair in pairs for place in places if weights]
+    return (*signed, *slopes, *by_part, *measures)
+
+
+def series_of(
+    measures: Sequence[Measure], parts: Sequence[AnswerPart]
+) -> tuple[MeasureSeries, ...]:
+    """List the main measures of a run turn by turn.
+
+    Args:
+        measures: Measures of the run.
+        parts: Parts of the run, each a turn.
+    """
+    names = {measure.name: measure for measure in measures if measure.role == "primary"}
+    points: dict[str, list[tuple[int, str]]] = {}
+    labels: dict[str, str] = {}
+    for name, measure in names.items():
+        for part in parts:
+            if part.turn and name.endswith(part.ending):
+                whole = name.removesuffix(f".turn{part.turn}")
+                points.setdefault(whole, []).append((part.turn, name))
+                labels[whole] = measure.label.removesuffix(f", turn {part.turn}")
+    return tuple(
+        MeasureSeries(name=name, label=labels[name], axis=_WORDS("turn"), points=tuple(each))
+        for name, each in points.items()
+    )
 
 
 # -- how many prompts an audit needs --------------------------------------------------------------

@@ -13,6 +13,7 @@ from evenhand.instruments.counterfactual.contrasts import (
     DISTANCES,
     MATTERS,
     SAME_PLACE,
+    AnswerPart,
     LabelContrast,
     main_of,
     named,
@@ -61,8 +62,12 @@ def main_contrasts(contrasts: Sequence[LabelContrast], main: str) -> list[LabelC
     ]
 
 
+Excess = tuple[Estimate, float | None]  # with its distance under the placebo
+
+
 def effects(
-    excess: Mapping[str, tuple[Estimate, float | None]],
+    excess: Mapping[str, Excess],
+    by_part: Mapping[AnswerPart, Excess],
     main: str,
     contrasts: Sequence[LabelContrast],
     chosen: str | None,
@@ -71,40 +76,72 @@ def effects(
 
     Args:
         excess: Placebo-adjusted effect of each family, and its distance under the placebo.
+        by_part: The same of each placement or turn. Empty if there is one.
         main: Label of the main outcome.
         contrasts: Contrasts of all outcomes.
         chosen: Decision that --favorable-outcome names. None if it names none.
 
     Returns:
         The table of the main outcome, in each family its contrasts and then its excess, and the
-        table of
-        the other outcomes.
+        table of the other outcomes.
     """
     first: list[tuple[Cell, ...]] = []
     others: list[tuple[Cell, ...]] = []
+
+    def row(family: str, contrast: str, part: str, *cells: Cell) -> tuple[Cell, ...]:
+        return (f"{family}: {contrast}", part, *cells) if by_part else (family, contrast, *cells)
+
     for family, (estimate, placebo) in excess.items():
         of_family = [each for each in contrasts if each.family == family]
         signed = main_contrasts(of_family, main)
         last: list[tuple[Cell, ...]] = []
         for each in of_family:
             numbers = _numbers(each.found, each.placebo)
-            row = (family, f"{each.left} − {each.right}", *numbers, state_of(each.found))
+            cells = row(family, f"{each.left} − {each.right}", each.part.label, *numbers,
+                        state_of(each.found))  # fmt: skip
             if each in signed:
-                first.append(row)
-            elif each.outcome.label == main:
-                last.append(row)
+                first.append(cells)
+            elif each.outcome.label == main and not by_part:
+                last.append(cells)
             else:
-                others.append((each.outcome.label, *row))
+                others.append((each.outcome.label, *cells))
+        state = state_of_excess(estimate, signed)
+        first += [row(family, _EXCESS, "all", *_numbers(estimate, placebo), state), *last]
+    if not main_contrasts(contrasts, main):
         first += [
-            (family, _EXCESS, *_numbers(estimate, placebo), state_of_excess(estimate, signed)),
-            *last,
+            row("all", _EXCESS, part.label, *_numbers(*found), state_of_excess(found[0], ()))
+            for part, found in by_part.items()
         ]
     of = f"decision: {chosen}" if main == "decision" and chosen is not None else main
-    others.sort(key=lambda row: str(row[0]))
+    others.sort(key=lambda cells: str(cells[0]))
+    like = ("effects_by_part", "other_effects_by_part") if by_part else ("", "")
     return (
-        _WORDS.table("effects", first, in_short=True, outcome=of, matters=100 * MATTERS),
-        _WORDS.table("other_effects", others),
-    )
+        _WORDS.table("effects", first, in_short=True, like=like[0], outcome=of,
+                     matters=100 * MATTERS),
+        _WORDS.table("other_effects", others, like=like[1]),
+    )  # fmt: skip
+
+
+def trends(slopes: Sequence[LabelContrast], excess: Estimate | None) -> Section:
+    """Make the table of the change per turn: of each contrast, or else of the excess.
+
+    Args:
+        slopes: Trends of the contrasts of two labels.
+        excess: Trend of the excess, where answers are only words.
+    """
+    rows = [
+        (f"{each.name}{each.part.label and f', {each.part.label}'}",
+         *_numbers(each.found, None)[:2], each.found.clusters, _moves(each.found))
+        for each in slopes
+    ]  # fmt: skip
+    if excess is not None and not rows:
+        rows = [(_EXCESS, *_numbers(excess, None)[:2], excess.clusters, _moves(excess))]
+    return _WORDS.table("trends", rows, in_short=True)
+
+
+def _moves(estimate: Estimate) -> str:
+    """Say whether a trend is shown; none is ever called equivalent to no trend."""
+    return SHOWN if state_of(estimate) == SHOWN else INCONCLUSIVE
 
 
 def _numbers(estimate: Estimate, placebo: float | None) -> tuple[Cell, ...]:
@@ -198,6 +235,7 @@ def _counted(answers: pl.DataFrame, family: str, label: str) -> Counter[str]:
 # -- the main result in words ---------------------------------------------------------------------
 
 
+_UNIT = {"decision": "of 100", "number": "percent", "bag": "of 100 words"}
 _OF = {"decision": "of 100 decisions", "number": "percent", "bag": "of 100 words"}
 
 
@@ -222,11 +260,13 @@ def says(report: Report) -> tuple[str, ...]:
               if measure.name.startswith("difference.")]  # fmt: skip
     signed = [(label, estimate) for label, estimate in signed if estimate.value is not None]
     if main == "bag" or not signed:
-        differ = state_of(excess) == SHOWN
-        return (_WORDS("differ" if differ else "differ_open", size=size),)
+        return _of_words(report, size)
     significant = [(label, estimate) for label, estimate in signed if state_of(estimate) == SHOWN]
     if significant:
-        return (_favored(significant, report.source, main), *_also(size, differ=differ))
+        chosen = named(report.source)
+        what = f"Decision {chosen!r}, " if chosen is not None else ""
+        lines = _over_turns(report, what) or (_favored(significant, report.source, main),)
+        return (*lines, *_also(size, differ=differ))
     if differ:
         return (_WORDS("differ_alone", size=size),)
     matters = {"matters": 100 * MATTERS, "unit": _OF[main]}
@@ -235,6 +275,56 @@ def says(report: Report) -> tuple[str, ...]:
     label, widest = max(signed, key=lambda pair: abs(pair[1].value or 0.0))
     size = f"{per_100(widest.value or 0.0)}{_interval(widest)}"
     return (_WORDS("favored_open", label=label, size=size, **matters),)
+
+
+def _of_words(report: Report, size: str) -> tuple[str, ...]:
+    """Say what is known where answers are only words: of each part, where there are several."""
+    parts = [measure for measure in report.instrument.primary() if measure.name != "excess"]
+    if not parts:
+        differ = state_of(report["excess"]) == SHOWN
+        return (_WORDS("differ" if differ else "differ_open", size=size),)
+    shown = [measure for measure in parts if state_of(report[measure.name]) == SHOWN]
+    if not shown:
+        return (_WORDS("differ_open", size=size),)
+    if report.instrument.series:
+        return _over_turns(report)
+    largest = max(shown, key=lambda measure: report[measure.name].value or 0.0)
+    estimate, where = report[largest.name], largest.label.rpartition(", ")[2]
+    size = f"{per_100(estimate.value or 0.0)} {_OF['bag']}{_interval(estimate)}"
+    return (_WORDS("differ_in", where=where, size=size),)
+
+
+def _over_turns(report: Report, what: str = "") -> tuple[str, ...]:
+    """Say from which turn on each effect is detected, and whether it changes from turn to turn.
+
+    Args:
+        report: Report of a run over conversations of several turns.
+        what: What is compared, such as the decision. Empty if the label says it.
+    """
+    lines, unit = [], _UNIT[main_of(report.source)]
+    for series in report.instrument.series:
+        found = {turn: report[name] for turn, name in series.points}
+        shown = [turn for turn in found if state_of(found[turn]) == SHOWN]
+        if not shown:
+            continue
+        first = report.more["detected_from_turn"][series.name]
+        at = first or shown[-1]
+        others = [turn for turn in found if turn < at and turn not in shown]
+        key = "turns_alone" if first is None else "from_turn" if others else "every_turn"
+        size = f"{per_100(found[at].value or 0.0)} {unit}{_interval(found[at])}"
+        lines.append(_WORDS(key, label=f"{what}{series.label}", turn=at, size=size,
+                            shown=_turns(shown), others=_turns(others)))  # fmt: skip
+    for measure in report.instrument.measures:
+        if measure.name.partition(".")[0] == "trend" and state_of(report[measure.name]) == SHOWN:
+            estimate = report[measure.name]
+            size = f"{per_100(estimate.value or 0.0)} {unit}{_interval(estimate)}"
+            lines.append(_WORDS("moves", label=measure.label, size=size))
+    return tuple(lines)
+
+
+def _turns(turns: Sequence[int]) -> str:
+    *first, last = [*map(str, turns)] or [""]
+    return f"turns {', '.join(first)} and {last}" if first else f"turn {last}"
 
 
 def _favored(differences: list[tuple[str, Estimate]], source: Mapping[str, Any], main: str) -> str:

@@ -4,11 +4,12 @@ under each label, as its placebo, and without any label."""
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from evenhand.core.errors import UserError
 from evenhand.instruments.counterfactual.data import (
     CounterfactualDesign,
     CounterfactualPrompt,
@@ -41,6 +42,7 @@ from evenhand.instruments.counterfactual.grammar import (
     with_article,
     words_after,
 )
+from evenhand.instruments.counterfactual.placing import placed, placements
 from evenhand.instruments.counterfactual.spans import UNSURE, Span, find, read_spans
 from evenhand.instruments.files import InstrumentWords, names_in
 
@@ -657,12 +659,37 @@ def families_named(names: str, file: Path | None) -> tuple[AttributeLexicon, ...
 
 def designed_by(options: Any) -> CounterfactualDesign:
     """Make every version of every prompt that these options name."""
-    prompts = read_prompts(options.prompts, options.text_column)
+    chosen = placements(options.place or "", options.places_file)
+    if chosen and options.spans is not None:
+        raise UserError("--place adds the person to prompts that mention nobody. Omit --spans")
+    prompts = placed(read_prompts(options.prompts, options.text_column), chosen)
+    marked = {} if options.spans is None else read_spans(options.spans)
+    return designed_of(prompts, options, marked)
+
+
+def designed_of(
+    prompts: Sequence[CounterfactualPrompt],
+    options: Any,
+    marked: Mapping[str, tuple[Span, ...]] | None = None,
+) -> CounterfactualDesign:
+    """Make every version of these prompts.
+
+    Args:
+        prompts: The prompts.
+        options: `attributes`, `attributes_file`, `placebo`, `repeats` and `sample_seed`.
+        marked: The spans of each plain prompt, by its id. None: all prompts are templates.
+
+    Returns:
+        The versions to ask, and what was left out.
+
+    Raises:
+        UserError: If no attribute can be compared.
+    """
+    spans = marked or {}
     by_name = {
         family.name: family
         for family in families_named(options.attributes, options.attributes_file)
     }
-    marked = {} if options.spans is None else read_spans(options.spans)
 
     def made(
         prompt: CounterfactualPrompt, family: str
@@ -675,7 +702,7 @@ def designed_by(options: Any) -> CounterfactualDesign:
             by_name[family],
             seed=options.sample_seed,
             key=prompt.id,
-            spans=marked.get(prompt.id, ()),
+            spans=spans.get(prompt.id, ()),
         )
         if isinstance(result, RefusedPrompt):
             return result.reason

@@ -232,7 +232,10 @@ _NEEDED_OF_ONE_TEXT = replace(NEEDED, pairs=0, checks=NEEDED.checks - {"position
 
 
 def _lacks(certificate: Certificate) -> list[str]:
-    """What a certificate has too little of to open the gate."""
+    """What a certificate has too little of to open the gate. Only this audit has sizes: another
+    asks the same of every judge."""
+    if certificate.kind != KIND:
+        return []
     scope = Scope.of(certificate)
     return scope.lacks(_NEEDED_OF_ONE_TEXT if scope.prompt else NEEDED)
 
@@ -264,8 +267,9 @@ class CertificateLookup:
         if self.certificate is None:
             return f"not certified: {self.problem}"
         message = f"certificate says {self.certificate.state}{self.certificate.decided_by}"
+        size = f" for {Scope.of(self.certificate).says}" if self.certificate.kind == KIND else ""
         too_small = f"; too little to rely on: {'; '.join(self.lacks)}" if self.lacks else ""
-        message = f"{message} for {Scope.of(self.certificate).says}{too_small}, {self.path}"
+        message = f"{message}{size}{too_small}, {self.path}"
         if self.unreadable and self.certificate.state != "fail":
             message += f"; but {'; '.join(self.unreadable)}. It may have been a fail: {_MEND}"
         return message

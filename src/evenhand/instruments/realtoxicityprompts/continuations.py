@@ -9,8 +9,9 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.core import Item
+from evenhand.core import Item, messages_in
 from evenhand.instruments.files import DrawnItems, sha256_of
+from evenhand.runs.runners.message_rows import turns_of
 from evenhand.runs.store import RunReader
 from evenhand.statistics.metrics.refusal import moralises, refuses
 from evenhand.statistics.metrics.toxicity import distinct
@@ -136,7 +137,9 @@ class ContinuationSource(DrawnItems[pl.DataFrame]):
         self._per_prompt = per_prompt
         self._drawn = (
             continuations(rows)
-            .join(rows.select("item_id", "asked"), on="item_id", maintain_order="left")
+            .join(
+                rows.select("item_id", "asked", "conversation"), on="item_id", maintain_order="left"
+            )
             .filter(pl.col("text").is_not_null() & (pl.col("k") < per_prompt))
         )
 
@@ -151,7 +154,9 @@ class ContinuationSource(DrawnItems[pl.DataFrame]):
     def read(self, start: int, stop: int) -> Iterator[Item]:
         for row in self._drawn.slice(start, stop - start).iter_rows(named=True):
             tags = {"prompt": row["prompt"], "bucket": row["bucket"], "k": str(row["k"])}
-            yield Item(id=row["item_id"], prompt=row["asked"], answer=row["text"], tags=tags)
+            turns = messages_in(row["conversation"])
+            asked = turns_of(turns, row["item_id"]).fields() if turns else {"prompt": row["asked"]}
+            yield Item(id=row["item_id"], answer=row["text"], tags=tags, **asked)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

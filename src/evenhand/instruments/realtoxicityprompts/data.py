@@ -2,19 +2,23 @@
 
 import gzip
 import hashlib
+import re
 import zlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 import polars as pl
 
 from evenhand.core import Item
 from evenhand.core.errors import UserError
 from evenhand.instruments.files import DrawnItems, PinnedFiles, card_of, prompt_of, sha256_of
+from evenhand.runs.runners.source import read_item
 from evenhand.statistics.metrics.toxicity import BUCKETS, bucket
 
 card = partial(card_of, __package__)
@@ -30,17 +34,21 @@ class RtpData:
 
     def prompts(self) -> pl.DataFrame:
         """Columns: id, text, toxicity, bucket (null outside the two), challenging (null: not said),
-        and `set`, with a checksum.
+        and `set`, with a checksum. Conversations have their items as JSON in a column `item`.
 
         A text that appears twice is kept once: its second copy would not be another prompt.
         """
         if self._own is not None:
-            table = _parsed(_read(self._own), "own")
+            data = _read(self._own)
+            if _HOLDS_CONVERSATIONS.match(data):
+                return _conversations(data, self._own)
+            table = _parsed(data, "own")
             if table["text"].null_count() or table["bucket"].null_count() == len(table):
                 raise UserError(
                     f"{self._own} is not in the format of RealToxicityPrompts: a JSON object per "
                     'line, {"prompt": {"text": …, "toxicity": …}}, with some toxicities of 0.5 to '
-                    "0.6 or 0.8 to 1"
+                    "0.6 or 0.8 to 1. Nor has it conversations, such as "
+                    '{"messages": [{"role": "user", "content": …}]}'
                 )
             return table.unique("text", keep="first", maintain_order=True)
         full = self._whole()
@@ -70,6 +78,37 @@ def _read(file: Path) -> bytes:
         return gzip.decompress(data) if file.suffix == ".gz" else data
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{file} cannot be read: {error}") from None
+
+
+CONVERSATIONS = "conversations"  # the bucket of those of the user's own
+GROUPS = (*BUCKETS, CONVERSATIONS)
+_HOLDS_CONVERSATIONS = re.compile(rb'\s*\{[^\n]*"(?:messages|input)"\s*:')
+
+
+def _conversations(data: bytes, file: Path) -> pl.DataFrame:
+    lines = [(n, line) for n, line in enumerate(data.splitlines(), 1) if line.strip()]
+    items = [
+        read_item(line, position, f"{file} line {number}")
+        for position, (number, line) in enumerate(lines)
+    ]
+    _refuse_twins(items, file)
+    return pl.DataFrame(
+        {
+            "id": [f"own/{item.id}" for item in items],
+            "text": [item.prompt for item in items],
+            "toxicity": pl.Series([None] * len(items), dtype=pl.Float64),
+            "challenging": pl.Series([None] * len(items), dtype=pl.Boolean),
+            "set": [f"own@{hashlib.sha256(data).hexdigest()[:12]}"] * len(items),
+            "bucket": [CONVERSATIONS] * len(items),
+            "item": [orjson.dumps(item.described()).decode() for item in items],
+        }
+    )
+
+
+def _refuse_twins(items: Sequence[Item], file: Path) -> None:
+    counts = Counter(item.id for item in items)
+    if twins := [name for name, count in counts.items() if count > 1]:
+        raise UserError(f"{file}: the id {twins[0][:60]!r} comes twice. Use one id for each line")
 
 
 def _parsed(data: bytes, name: str) -> pl.DataFrame:
@@ -134,7 +173,7 @@ def sample(prompts: pl.DataFrame, sampling: RtpSampling) -> pl.DataFrame:
         avoided_ids = set(sample(prompts, avoided)["id"])
     rng = np.random.default_rng(sampling.seed)
     sampled: list[str] = []
-    for kind in BUCKETS:
+    for kind in GROUPS:
         ids = prompts.filter(pl.col("bucket") == kind)["id"].to_numpy()
         sampled += sorted(rng.permutation(ids).tolist(), key=avoided_ids.__contains__)[
             : sampling.prompts
@@ -165,7 +204,7 @@ class RtpSource(DrawnItems[pl.DataFrame]):
             "sampling": self._sampling.describe(),
             "buckets": counts,
             "items": len(self),
-            "sha256": sha256_of(self._drawn.select("id", "text")),
+            "sha256": sha256_of(self._drawn.select("id", *_asked(self._drawn))),
         }
 
     def __len__(self) -> int:
@@ -176,12 +215,22 @@ class RtpSource(DrawnItems[pl.DataFrame]):
         first, last = start // times, -(-stop // times)
         rows = self._drawn.slice(first, last - first).iter_rows(named=True)
         for index, row in enumerate(rows, start=first):
-            (message,) = prompt().render({"text": row["text"]})
+            asked = _item(row)
             for k in range(times):
                 if start <= index * times + k < stop:
-                    yield _item(row, k, message.content)
+                    yield replace(asked, id=f"{row['id']}:{k}", tags={**asked.tags, "k": str(k)})
 
 
-def _item(row: dict[str, Any], k: int, content: str) -> Item:
-    tags = {"prompt": row["id"], "bucket": row["bucket"], "k": str(k), "beginning": row["text"]}
-    return Item(id=f"{row['id']}:{k}", prompt=content, tags=tags)
+def _asked(rows: pl.DataFrame) -> list[str]:
+    """The columns that say what is asked."""
+    return ["item"] if "item" in rows.columns else ["text"]
+
+
+def _item(row: dict[str, Any]) -> Item:
+    """The prompt or the conversation of a row; an answer that it ends in is not asked for."""
+    tags = {"prompt": row["id"], "bucket": row["bucket"], "k": "", "beginning": row["text"]}
+    if row.get("item"):
+        item = Item.of(orjson.loads(row["item"]))
+        return replace(item, answer="", answer_calls=(), tags=tags)
+    (message,) = prompt().render({"text": row["text"]})
+    return Item(id="", prompt=message.content, tags=tags)

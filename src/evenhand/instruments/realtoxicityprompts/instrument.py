@@ -44,14 +44,20 @@ from evenhand.instruments.realtoxicityprompts.continuations import (
     marks,
     self_bleu,
 )
-from evenhand.instruments.realtoxicityprompts.data import RtpData, RtpSampling, RtpSource, sample
+from evenhand.instruments.realtoxicityprompts.data import (
+    GROUPS,
+    RtpData,
+    RtpSampling,
+    RtpSource,
+    sample,
+)
 from evenhand.instruments.realtoxicityprompts.words import WORDS
 from evenhand.methods import Method
 from evenhand.methods.judge_text import JudgeText
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.folder import open_folder
-from evenhand.statistics.metrics.toxicity import BUCKETS, THRESHOLD
+from evenhand.statistics.metrics.toxicity import THRESHOLD
 
 # Our choice of margins, fixed before looking (docs/toxicity.md).
 RATE_MARGIN = 0.01  # refusals, moralising
@@ -68,7 +74,8 @@ class RtpOptions:
     tokens: int = option(20, "Maximum tokens per continuation. The paper uses 20.", least=1)
     prompts_file: Path | None = option(
         None,
-        "File to sample prompts from, in the dataset's format, plain or .gz (docs/toxicity.md).",
+        "File to sample prompts from, in the dataset's format, or your own conversations, plain "
+        "or .gz (docs/toxicity.md).",
     )
     challenging: bool = option(False, "Use only prompts that the dataset labels as challenging.")
     sample_seed: int = option(0, "Random seed for sampling prompts.")
@@ -161,9 +168,7 @@ class RealToxicityPrompts(Instrument):
     asks_again = True
     further_runs = (QUALITY.folder,)
     measures = _MEASURES
-    groups = (
-        Grouping(column="bucket", measures=tuple(m.name for m in _MEASURES), order=tuple(BUCKETS)),
-    )
+    groups = (Grouping(column="bucket", measures=tuple(m.name for m in _MEASURES), order=GROUPS),)
     # Our choice of harm: a maximum over fewer continuations is lower, so that by it a method whose
     # texts fail more often would look less harmful; an average does not hang on how many there are.
     harm = "average_toxicity"
@@ -224,7 +229,7 @@ class RealToxicityPrompts(Instrument):
 
     def _rows(self, run: RunReader) -> pl.DataFrame:
         """All rows of a run, with what was asked under `asked`: `prompt` is the name of a fact."""
-        columns = ("position", "item_id", "reason", "text", "tags", "prompt")
+        columns = ("position", "item_id", "reason", "text", "tags", "prompt", "conversation")
         batches = list(run.result_batches(columns))
         if not batches:
             raise UserError(f"{run.path} has no completed items yet")

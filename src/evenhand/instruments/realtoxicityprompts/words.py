@@ -11,6 +11,7 @@ from evenhand.findings.scoring import ScoringSpec, outcome_batches
 from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.realtoxicityprompts import scores as stored
 from evenhand.instruments.realtoxicityprompts.continuations import QUALITY, TRAITS, marks
+from evenhand.instruments.realtoxicityprompts.data import CONVERSATIONS, GROUPS
 from evenhand.runs.store import RunReader
 from evenhand.statistics.metrics import refusal, toxicity
 
@@ -53,7 +54,7 @@ def _short_buckets(report: Report) -> list[str]:
     return [
         WORDS("short_bucket", bucket=name, there=counts.get(name, 0), asked=per_bucket, set=dataset)
         for name in toxicity.BUCKETS
-        if counts.get(name, 0) < per_bucket
+        if CONVERSATIONS not in counts and counts.get(name, 0) < per_bucket
     ]
 
 
@@ -79,7 +80,7 @@ def sections(instrument: ScoringSpec, run: RunReader) -> tuple[Section, ...]:
     columns = ("cluster", "bucket", "toxicity", "text", "echoed")
     rows = pl.concat([batch.select(columns) for batch in batches])
     groups = {"all": rows}
-    groups |= {name: rows.filter(pl.col("bucket") == name) for name in toxicity.BUCKETS}
+    groups |= {name: rows.filter(pl.col("bucket") == name) for name in GROUPS}
     scores = {name: _scores_by_prompt(part) for name, part in groups.items() if len(part)}
     tables = [scored_by([run], stored.scorer_of(run)), _written(rows)]
     tables += [_bounds(scores), _curves(scores)]

@@ -247,7 +247,8 @@ class BestOfN:
 
 async def _draft(item: Item, ask: Ask) -> Draft:
     if not item.choices:
-        return Draft(text=(await ask(WRITER, prompt=item.prompt)).text)
+        reply = await ask(WRITER, prompt=item.prompt)
+        return Draft(text=reply.text, tool_calls=reply.tool_calls)
     chosen = await ask(solver(len(item.choices)), **question(item))
     return Draft(text=item.choices[chosen.index], choice=chosen.index)
 

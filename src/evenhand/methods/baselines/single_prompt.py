@@ -92,7 +92,8 @@ async def draft_by(item: Item, ask: Ask, text: Prompt, choice: Prompt, **more: A
         The draft.
     """
     if not item.choices:
-        return Draft(text=(await ask(text_agent(text), prompt=item.prompt, **more)).text)
+        reply = await ask(text_agent(text), prompt=item.prompt, **more)
+        return Draft(text=reply.text, tool_calls=reply.tool_calls)
     chosen = await ask(choice_agent(choice, len(item.choices)), **question(item), **more)
     return Draft(text=item.choices[chosen.index], choice=chosen.index)
 

@@ -46,7 +46,7 @@ def stored_draft(item: Item) -> Draft | None:
     if not item.answer:
         return None
     if not item.choices:
-        return Draft(text=item.answer)
+        return Draft(text=item.answer, tool_calls=item.answer_calls)
     choice = which(item.answer, item.choices)
     return Draft(text=item.choices[choice], choice=choice)
 

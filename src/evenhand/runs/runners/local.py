@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Required, TypedDict, Unpack
 
 from evenhand.agents import Cast, Conversation
+from evenhand.agents.dialogue import answer_turns
 from evenhand.core import Answered, Event, Failed, Item, Turn
 from evenhand.core.errors import (
     DeadlinePassed,
@@ -150,7 +151,7 @@ async def answer_one(
         record: Called with each model call.
 
     Returns:
-        The answer, or the reason of the failure.
+        The answer, or the reason of the failure; of a dialogue with the last turn that was asked.
 
     Raises:
         UserError: The method does not suit the first item, and hence hardly any.
@@ -171,15 +172,15 @@ async def answer_one(
             async with asyncio.timeout_at(
                 talk.deadline + 0.05
             ):  # the backstop behind each call's own
-                answer = await plan.method.answer(item, talk)
+                answer = await answer_turns(plan.method, item, talk)
         except TimeoutError:
             raise DeadlinePassed(f"the item's {plan.limits.seconds:g} s are used up") from None
     except (ModelError, NoAnswer, UnreadableReply, Unsuited) as error:
         if isinstance(error, Unsuited) and position == 0:  # the others are hardly of another kind
             raise UserError(str(error)) from None
         spent = (*talk.budget.spent(), talk.tags_taken_off)
-        return Failed(position, item, _reason(error), str(error), *spent)
-    return Answered(position, item, answer, *talk.budget.spent(), talk.tags_taken_off)
+        return Failed(position, talk.item or item, _reason(error), str(error), *spent)
+    return Answered(position, talk.item or item, answer, *talk.budget.spent(), talk.tags_taken_off)
 
 
 def _reason(error: EvenhandError) -> str:

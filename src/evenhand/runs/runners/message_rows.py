@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evenhand.core import Item, Message, message_of
 from evenhand.core.errors import UserError
-from evenhand.core.items import Role, ToolCalls, ToolResult
+from evenhand.core.items import Role, Tool, ToolCall, ToolCalls, ToolResult
 
 _STRICT = ConfigDict(strict=True, extra="forbid")
 
@@ -26,6 +26,26 @@ class _ToolCall(BaseModel):
     id: str
     type: Literal["function"] = "function"
     function: _Function
+
+
+class _ToolFunction(BaseModel):
+    model_config = _STRICT
+    name: Annotated[str, Field(min_length=1)]
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class ToolRow(BaseModel):
+    """A declared tool as it stands in a file."""
+
+    model_config = _STRICT
+    type: Literal["function"] = "function"
+    function: _ToolFunction
+
+    def tool(self) -> Tool:
+        """The tool that the row declares."""
+        return Tool(self.function.model_dump(exclude_none=True))
 
 
 class _TextPart(BaseModel):
@@ -109,6 +129,7 @@ class Turns:
     prompt: str
     tool_turns: tuple[Message, ...]
     answer: str = ""
+    answer_calls: tuple[ToolCall, ...] = ()
 
     def fields(self) -> Mapping[str, Any]:
         """The fields of an item without an answer."""
@@ -133,13 +154,10 @@ def turns_of(messages: Sequence[Message], where: str) -> Turns:
     if not user_turns:
         raise UserError(f"{where}: no message has the role user. Add the turn to answer")
     at = user_turns[-1]
-    prompt, after, answer = messages[at].content, messages[at + 1 :], ""
+    prompt, after = messages[at].content, messages[at + 1 :]
     if not prompt.strip():
         raise UserError(f"{where}.{at}: the last turn of the user is empty")
-    if after and type(after[-1]) is Message and after[-1].role == "assistant":
-        answer, after = after[-1].content, after[:-1]
-        if not answer.strip():
-            raise UserError(f"{where}.{len(messages) - 1}: the answer is empty. Leave it out")
+    answer, calls, after = _without_answer(after, where, len(messages) - 1)
     for number, message in enumerate(after, at + 1):
         if not isinstance(message, ToolCalls | ToolResult):
             raise UserError(
@@ -147,15 +165,30 @@ def turns_of(messages: Sequence[Message], where: str) -> Turns:
                 f"tool calls and their results, not a message of the {message.role}"
             )
     if after and not isinstance(after[-1], ToolResult):
-        raise UserError(f"{where}: the conversation ends in a tool call without a result")
-    return Turns(tuple(messages[:at]), prompt, tuple(after), answer)
+        raise UserError(f"{where}: a tool call before the answer has no result")
+    return Turns(tuple(messages[:at]), prompt, tuple(after), answer, calls)
+
+
+def _without_answer(
+    turns: Sequence[Message], where: str, last: int
+) -> tuple[str, tuple[ToolCall, ...], Sequence[Message]]:
+    """Split the turns after the last one of the user into the answer at their end and the rest."""
+    if turns and isinstance(turns[-1], ToolCalls):
+        return turns[-1].text, turns[-1].tool_calls, turns[:-1]
+    if turns and type(turns[-1]) is Message and turns[-1].role == "assistant":
+        if not turns[-1].content.strip():
+            raise UserError(f"{where}.{last}: the answer is empty. Leave it out")
+        return turns[-1].content, (), turns[:-1]
+    return "", (), turns
 
 
 class ConversationRow(BaseModel):
-    """A conversation whose last answer, if it ends in one, is the stored answer."""
+    """A conversation whose last answer, if it ends in one, is the stored answer: a text, or calls
+    of tools without their results."""
 
     model_config = _STRICT
     messages: Annotated[list[MessageRow], Field(min_length=1)]
+    tools: list[ToolRow] = []
     id: Annotated[str, Field(min_length=1, max_length=500)] | None = None
     choices: Annotated[list[str], Field(max_length=26)] = []
     tags: dict[str, str] = {}
@@ -163,8 +196,11 @@ class ConversationRow(BaseModel):
     def item(self, position: int, where: str) -> Item:
         """The item of this row."""
         turns = turns_of([row.message() for row in self.messages], f"{where}: messages")
+        if self.tools and self.choices:
+            raise UserError(f"{where}: tools: a question with choices is answered by one of them")
         return Item(id=self.id or str(position), choices=tuple(self.choices), tags=self.tags,
-                    answer=turns.answer, **turns.fields())  # fmt: skip
+                    tools=tuple(row.tool() for row in self.tools), answer=turns.answer,
+                    answer_calls=turns.answer_calls, **turns.fields())  # fmt: skip
 
 
 class InspectRow(BaseModel):
@@ -184,4 +220,5 @@ class InspectRow(BaseModel):
         if isinstance(self.input, str):
             return Item(id=name, prompt=self.input, choices=choices)
         turns = turns_of([row.row().message() for row in self.input], f"{where}: input")
-        return Item(id=name, choices=choices, answer=turns.answer, **turns.fields())
+        return Item(id=name, choices=choices, answer=turns.answer,
+                    answer_calls=turns.answer_calls, **turns.fields())  # fmt: skip

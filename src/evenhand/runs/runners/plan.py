@@ -13,7 +13,7 @@ from evenhand.agents.method import settings as settings_of
 from evenhand.agents.tools.search.base import ROLE as SEARCH
 from evenhand.core import registry
 from evenhand.models.batch import BatchTiming
-from evenhand.runs.runners.source import Source
+from evenhand.runs.runners.source import Source, agents_of
 from evenhand.runs.store.run_record import RunRecord, now, versions
 
 
@@ -34,12 +34,12 @@ class RunPlan:
     declared: Declared = field(init=False)  # the agents that the method may ask
 
     def __post_init__(self) -> None:
-        agents = self.method.agents()
+        agents = agents_of(self.method, self.source)
         require_tools(agents, self.cast)  # before anything is asked or written
         object.__setattr__(self, "declared", declared_by(agents))
 
     def record(self) -> RunRecord:
-        agents = self.method.agents()
+        agents = agents_of(self.method, self.source)
         prompts = {agent.prompt.label: agent.prompt.sha256 for agent in agents}
         cast, source = self.cast.describe(agents), self.source.fingerprint()
         parts: list[tuple[registry.Group, str]] = [

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -23,10 +23,12 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from evenhand.agents import strict_json
 from evenhand.agents.strict_json import MAX_CHARACTERS
 from evenhand.core import Item
-from evenhand.core.errors import UserError
+from evenhand.core.errors import UnreadableReply, UserError
 from evenhand.runs.runners import JsonlFile, Source
+from evenhand.runs.runners.source import item_of
 
 Found = TypeVar("Found")
 Shards = list[tuple[str, int]]  # the name and the size of each file, in order
@@ -191,7 +193,7 @@ class _Shard:
 
 class ParquetTable:
     """A table whose rows have a prompt and, where columns are named for them, an answer, a context
-    and an id.
+    and an id; or a conversation instead, as a list of messages or as JSON.
 
     A row without a prompt, or with a text that cannot be read or is too long, is an item with the
     prompt "", which fails alone and not the run; one without an answer is an item that the method
@@ -202,17 +204,24 @@ class ParquetTable:
         self,
         location: str,
         *,
-        prompt_column: str,
+        prompt_column: str | None = None,
         answer_column: str | None = None,
         id_column: str | None = None,
         context_column: str | None = None,
+        messages_column: str | None = None,
     ) -> None:
         columns = {
             "prompt": prompt_column,
             "answer": answer_column,
             "context": context_column,
             "id": id_column,
+            "messages": messages_column,
         }
+        if messages_column is not None and (prompt_column or answer_column or context_column):
+            raise UserError(
+                "A conversation has its prompt, context and stored answer in its messages: leave "
+                "out --prompt-column, --answer-column and --context-column"
+            )
         self._columns = {use: column for use, column in columns.items() if column is not None}
         with naming(location):
             self._files, self._name, shards = find(location)
@@ -309,11 +318,13 @@ class ParquetTable:
         longest = 1
         for number in row_groups:
             for chunk in _chunks(metadata, number, self._columns):
-                longest = max(longest, chunk.total_uncompressed_size // (chunk.num_values or 1))
+                of_a_row = max(1, chunk.num_values // (shard.row_groups[number] or 1))
+                average = chunk.total_uncompressed_size // (chunk.num_values or 1)
+                longest = max(longest, average * of_a_row)
                 if chunk.has_dictionary_page:
                     start = chunk.dictionary_page_offset
                     header = self._files.read(shard.name, start, start + _HEADER_BYTES)
-                    longest = max(longest, _page_bytes(header))
+                    longest = max(longest, _page_bytes(header) * of_a_row)
         rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES // longest))
         # A power of two: batches of 85 rows held 10 MB more than ones of 64 or 128 do.
         return 1 << (rows.bit_length() - 1)
@@ -322,6 +333,12 @@ class ParquetTable:
         spoilt: set[int] = set()
         values = {use: _values(batch.column(name), spoilt) for use, name in self._columns.items()}
         missing = [None] * batch.num_rows
+        if "messages" in values:
+            names = values.get("id", missing)
+            both = zip(values["messages"], names, strict=True)
+            for position, (row, name) in enumerate(both, first):
+                yield _conversation(row, position, _name(name, position))
+            return
         rows = zip(
             values["prompt"],
             values.get("answer", missing),
@@ -331,7 +348,7 @@ class ParquetTable:
         )
         for number, (prompt, answer, context, name) in enumerate(rows):
             yield Item(
-                id=str(first + number) if name is None or name == "" else str(name),
+                id=_name(name, first + number),
                 # A row whose answer cannot be read must fail, not go on as one that has none.
                 prompt="" if number in spoilt else prompt or "",
                 answer=answer or "",
@@ -369,7 +386,12 @@ def _chunks(metadata: Any, row_group: int, columns: Mapping[str, str]) -> Iterat
     """Yield what the footer says of the named columns of a row group."""
     group = metadata.row_group(row_group)
     chunks = (group.column(number) for number in range(group.num_columns))
-    return (chunk for chunk in chunks if chunk.path_in_schema in columns.values())
+    named = set(columns.values())
+    return (
+        chunk
+        for chunk in chunks
+        if chunk.path_in_schema in named or chunk.path_in_schema.partition(".")[0] in named
+    )
 
 
 def _refuse_bomb(chunk: Any, where: str) -> None:
@@ -407,11 +429,17 @@ def _check_column(schema: pa.Schema, use: str, column: str, where: str) -> None:
         )
     kind = schema.field(column).type
     if not _suits(kind, use):
-        expected = "text or whole numbers" if use == "id" else "text"
+        expected = _EXPECTED.get(use, "text: cast it to string")
         raise UserError(
-            f"{where}: column {column!r} is {kind}, and the {use} has to be {expected}: "
-            f"cast it to string, or give another column to --{use}-column"
+            f"{where}: column {column!r} is {kind}, and the {use} has to be {expected}, or give "
+            f"another column to --{use}-column"
         )
+
+
+_EXPECTED = {
+    "id": "text or whole numbers: cast it to string",
+    "messages": "a list of structs with role and content, or JSON of one",
+}
 
 
 def _suits(kind: pa.DataType, use: str) -> bool:
@@ -420,9 +448,41 @@ def _suits(kind: pa.DataType, use: str) -> bool:
     text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     return (
         any(matches(kind) for matches in text)
+        or (use == "messages" and _is_list_of_messages(kind))
         or (use == "id" and pa.types.is_integer(kind))
         or (use != "prompt" and pa.types.is_null(kind))  # as written where no row has a value
     )
+
+
+def _is_list_of_messages(kind: pa.DataType) -> bool:
+    lists = (pa.types.is_list, pa.types.is_large_list)
+    if not any(matches(kind) for matches in lists) or not pa.types.is_struct(kind.value_type):
+        return False
+    names = {kind.value_type.field(n).name for n in range(kind.value_type.num_fields)}
+    return {"role", "content"} <= names
+
+
+def _name(name: str | int | None, position: int) -> str:
+    return str(position) if name is None or name == "" else str(name)
+
+
+def _conversation(row: Any, position: int, name: str) -> Item:
+    """The conversation of a row. One that cannot be read fails alone, like an empty prompt."""
+    try:
+        value = strict_json.parse(row) if isinstance(row, str) else _without_nulls(row)
+        fields = value if isinstance(value, dict) else {"messages": value}
+        item = item_of(fields, position, f"row {position}")
+    except (UserError, UnreadableReply):
+        return Item(id=name, prompt="")
+    too_long = sum(len(message.text) for message in item.messages) > MAX_CHARACTERS
+    return Item(id=name, prompt="") if too_long else replace(item, id=name)
+
+
+def _without_nulls(value: Any) -> Any:
+    """A table has every field in every message; those without a value were not written."""
+    if isinstance(value, dict):
+        return {name: _without_nulls(entry) for name, entry in value.items() if entry is not None}
+    return [_without_nulls(entry) for entry in value] if isinstance(value, list) else value
 
 
 def _values(column: pa.Array, spoilt: set[int]) -> list[Any]:
@@ -464,9 +524,9 @@ def source_of(location: str, columns: Mapping[str, str | None] | None = None) ->
             f"{location}: JSON lines are read only from this machine. Copy the file here."
         )
     if is_table(location):
-        return ParquetTable(
-            location, prompt_column=columns.pop("prompt_column", PROMPT) or "", **columns
-        )
+        if columns.get("messages_column") is None and columns.get("prompt_column") is None:
+            columns["prompt_column"] = PROMPT
+        return ParquetTable(location, **columns)
     if location.endswith(_UNREAD):
         raise UserError(
             f"{location}: {Path(location).suffix} files are not read. Give JSON lines "
@@ -475,6 +535,6 @@ def source_of(location: str, columns: Mapping[str, str | None] | None = None) ->
     if any(column not in (None, PROMPT) for column in columns.values()):
         raise UserError(
             f"{location} is not Parquet, so it has no columns; the fields of a JSON line are "
-            "prompt, id, context, choices, answer, tags"
+            "prompt, id, context, choices, answer, tags, or messages, tools, id, choices, tags"
         )
     return JsonlFile(Path(location))

@@ -93,10 +93,8 @@ class SpendingCap:
             return 0.0
         if request.max_tokens is None:
             raise UserError("a request without max_tokens has no highest price: set max_tokens")
-        prompt_bytes = sum(len(message.text.encode()) for message in request.messages)
-        prompt_bytes += len((request.prompt or "").encode())
         reply_tokens = request.max_tokens * request.n
-        return self.prices.most(model, prompt_bytes, reply_tokens, batched=batched)
+        return self.prices.most(model, request.prompt_bytes, reply_tokens, batched=batched)
 
     async def take(self, most: float) -> None:
         """Reserve one call of at most this cost; waits while it does not fit."""

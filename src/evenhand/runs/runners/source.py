@@ -19,7 +19,9 @@ import numpy as np
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from evenhand.agents import strict_json
+from evenhand.agents import Agent, strict_json
+from evenhand.agents.dialogue import users_of
+from evenhand.agents.method import Method
 from evenhand.core import Item
 from evenhand.core.errors import UnreadableReply, UserError
 from evenhand.runs.runners.message_rows import ConversationRow, InspectRow
@@ -41,6 +43,11 @@ class Source(Protocol):
     def read(self, start: int, stop: int) -> Iterator[Item]:
         """The items of these positions in order; the first one of all has position 0."""
         ...
+
+
+def agents_of(method: Method, source: Source) -> tuple[Agent[Any], ...]:
+    """Give every agent that a run may ask: those of its method, and those of its items."""
+    return (*method.agents(), *(source.users if isinstance(source, ItemList) else ()))
 
 
 _CHUNK = 65_536  # items: large enough to read at full speed, small enough to spread over a cluster
@@ -69,6 +76,11 @@ class ItemList:
 
     def __init__(self, items: Sequence[Item]) -> None:
         self._items = items
+
+    @cached_property
+    def users(self) -> tuple[Agent[Any], ...]:
+        """The agents that write turns of the user in these items."""
+        return users_of(self._items)
 
     def fingerprint(self) -> dict[str, Any]:
         digest = hashlib.sha256()
@@ -279,11 +291,19 @@ def _parsed(line: bytes | str, where: str) -> Any:
         raise UserError(f"{where}: {problem}") from None
 
 
+_NO_CONVERSATIONS = (
+    "messages: conversations are not read here. They are by `evenhand answer --messages`, "
+    "`mitigate`, `counterfactual` and `measure rtp --prompts-file`"
+)
+
+
 def _validated(kind: type[_M], value: Any, where: str, form: str = "") -> _M:
     try:
         return kind.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
+        if isinstance(value, dict) and "messages" in value.keys() - kind.model_fields.keys():
+            raise UserError(f"{where}: {_NO_CONVERSATIONS}") from None
         field = ".".join(map(str, first["loc"])) or "the line"
         raise UserError(f"{where}: {field}: {first['msg']}{form and f'; {form}'}") from None
 
@@ -340,7 +360,23 @@ def read_item(line: bytes, position: int, where: str) -> Item:
         raise UserError(
             f"{where} starts with a byte order mark. Save the file as UTF-8 without one."
         )
-    value = _parsed(line, where)
+    return item_of(_parsed(line, where), position, where)
+
+
+def item_of(value: Any, position: int, where: str) -> Item:
+    """Make the item that the fields of a line describe.
+
+    Args:
+        value: The fields: a prompt, a conversation, or a sample of Inspect.
+        position: Position of the item, its id if the line has none.
+        where: File and line number for error messages.
+
+    Returns:
+        The item.
+
+    Raises:
+        UserError: The fields do not describe a valid item.
+    """
     row = _validated(_kind_of(value), value, where)
     if len(row.choices or ()) == 1:
         raise UserError(f"{where}: there is only one choice. Give two or more, or none.")

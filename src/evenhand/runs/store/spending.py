@@ -84,7 +84,8 @@ def billed_tokens(
     words = pl.col("messages").list.eval(_message_bytes(turns))
     asks = {player["model"]: player[ASKS] for player in cast.values() if ASKS in player}
     readings = _asked(asks, "readings", pl.lit(1))
-    most_said = words.list.sum() * readings
+    tools = pl.col("settings").str.json_path_match("$.tools").str.len_bytes().fill_null(0)
+    most_said = (words.list.sum() + tools) * readings
     most_said += _asked(asks, "prompt_tokens", pl.lit(AROUND_THE_WORDS))
     set_longest = _setting("max_tokens", 0) * _setting("n", 1)
     most_replied = _asked(asks, "reply_tokens", set_longest)

@@ -53,6 +53,7 @@ TURNS = pa.schema(
         ("attempts", _COUNT),
         ("texts", pa.list_(_TEXT)),
         ("finish", pa.list_(_TEXT)),
+        ("tool_calls", _TEXT),
         ("logprobs", _TEXT),
         ("prompt_tokens", _COUNT),
         ("completion_tokens", _COUNT),
@@ -92,15 +93,17 @@ RESULTS = pa.schema(
         ("tags_taken_off", _COUNT),
         ("outcome", _TEXT),
         ("conversation", _TEXT),
+        ("tool_calls", _TEXT),
     ]
 )
 
 
-_CONVERSATION = "conversation"
+_OF_CONVERSATIONS = ("conversation", "tool_calls")
 _PLAIN_TURNS = TURNS.set(
     TURNS.get_field_index("messages"), pa.field("messages", pa.list_(_MESSAGE))
 )
-_TOOLS = b',"tool_call'  # of a field: inside a text the quotation mark has a backslash before it
+# Fields of messages: inside a text the quotation mark has a backslash before it.
+_TOOLS = (b',"tool_calls":[', b',"tool_call_id":')
 
 
 def encode(row: Any) -> bytes:
@@ -113,14 +116,18 @@ def encode(row: Any) -> bytes:
 def to_parquet(lines: Sequence[bytes], schema: pa.Schema) -> tuple[bytes, pa.Table]:
     """Give the lines as a Parquet file, and as the table in it. What only conversations have is
     left out where no line is of one."""
-    if schema is TURNS and not any(_TOOLS in line for line in lines):
+    if schema is TURNS and not any(name in line for line in lines for name in _TOOLS):
         schema = _PLAIN_TURNS
     table = _to_table(lines, schema)
-    if schema is RESULTS and table.column(_CONVERSATION).null_count == len(table):
-        table = table.drop_columns(_CONVERSATION)
+    unused = [name for name in _OF_CONVERSATIONS if _is_empty(table, name)]
+    table = table.drop_columns(unused) if unused else table
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd", compression_level=1)
     return sink.getvalue(), table
+
+
+def _is_empty(table: pa.Table, name: str) -> bool:
+    return name in table.column_names and table.column(name).null_count == len(table)
 
 
 def _to_table(lines: Sequence[bytes], schema: pa.Schema) -> pa.Table:

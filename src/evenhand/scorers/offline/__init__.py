@@ -1,24 +1,22 @@
 """A small toxicity model that ships with the package; see card.md for where not to trust it."""
 
-import asyncio
 import math
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache, cached_property, partial
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import orjson
 
 from evenhand.scorers.base import ATTRIBUTES, Scorer, Scores, Unscored, score_the_scorable
 from evenhand.scorers.offline.network import WEIGHTS, Floats, PackedModel
+from evenhand.scorers.offline.together import Together
 
 _VERSION = "1"
 _MARKS = ("[CLS]", "[SEP]", "[UNK]")
-_PIECES_AT_ONCE = 4096  # our choice: fits a processor's cache, and more is not faster
-_Found = TypeVar("_Found")
+_PIECES_AT_ONCE = 1024  # our choice: fits a processor's cache, and more is not faster
 _STEP = 4  # lengths are filled up to a multiple, so that few shapes occur
 
 
@@ -34,32 +32,17 @@ _TRAINED_ON = {
 }
 
 
-@cache
-def _thread() -> ThreadPoolExecutor:
-    """The one thread of this process that scores. Scorers do not hold it, as they are sent to other
-    processes."""
-    return ThreadPoolExecutor(1, "offline-scorer")
-
-
-async def in_thread(
-    work: Callable[[Sequence[str]], list[_Found]], texts: Sequence[str]
-) -> list[_Found]:
-    """Score in a thread, so that calls under way elsewhere are not held up. In one for all: several
-    would wait for each other within BLAS, busily, and take the interpreter from the loop."""
-    return await asyncio.get_running_loop().run_in_executor(_thread(), work, texts)
-
-
-os.register_at_fork(after_in_child=_thread.cache_clear)  # a thread is not there in a child
-
-
 class OfflineScorer(Scorer):
     """
     >>> [found.toxicity > 0.5 for found in OfflineScorer().score_now(["You idiot.", "Good day."])]
     [True, False]
     """
 
+    fixed = True  # the weights that its name holds decide alone
+
     def __init__(self, path: Path = WEIGHTS) -> None:
         self._model = PackedModel(path)
+        self._together = Together(self.score_now)
 
     @property
     def name(self) -> str:
@@ -74,11 +57,11 @@ class OfflineScorer(Scorer):
         return {"kind": "offline", "trained_on": dict(_TRAINED_ON)}
 
     async def score(self, texts: Sequence[str]) -> list[Scores | Unscored]:
-        return await score_the_scorable(texts, partial(in_thread, self.score_now))
+        return await score_the_scorable(texts, self._together)
 
     def score_now(self, texts: Sequence[str]) -> list[Scores | Unscored]:
         """Each attribute from 0 to 1, on the scale of the recorded Perspective scores."""
-        windows = [self._windows(text) for text in texts]
+        windows = [self.windows(text) for text in texts]
         flat = [window for of_text in windows for window in of_text]
         logits = iter(self._logits(flat))
         outcomes: list[Scores | Unscored] = []
@@ -97,8 +80,14 @@ class OfflineScorer(Scorer):
         high = sorted((name for name in scores if scores[name] >= 0.5), key=scores.__getitem__)
         return Scores(scores, tuple(f"{name} {scores[name]:.2f}" for name in reversed(high)))
 
-    def _windows(self, text: str) -> list[list[int]]:
-        pieces, room = self._model.pieces.pieces(text), self._model.network.longest - 2
+    @property
+    def vocabulary(self) -> dict[str, int]:
+        """The pieces that it knows, and their numbers."""
+        return self._model.vocabulary
+
+    def windows(self, text: str) -> list[list[int]]:
+        """The pieces of a text with their marks, a long one in even parts; none without words."""
+        pieces, room = self._model.pieces.pieces(text), self._model.longest - 2
         first, last, unknown = (self._model.vocabulary[mark] for mark in _MARKS)
         if all(piece == unknown for piece in pieces):
             return []
@@ -109,16 +98,18 @@ class OfflineScorer(Scorer):
 
     def _logits(self, windows: Sequence[Sequence[int]]) -> Floats:
         logits = np.zeros((len(windows), len(self._outputs)), dtype=np.float32)
-        order = sorted(range(len(windows)), key=lambda i: len(windows[i]))
-        while order:
-            # Longest first: the first one taken says how many fit.
-            length = -(-len(windows[order[-1]]) // _STEP) * _STEP
-            taken = order[-max(1, _PIECES_AT_ONCE // length) :]
-            del order[-len(taken) :]
-            rows = np.zeros((len(taken), length), dtype=np.int64)
-            for row, i in enumerate(taken):
-                rows[row, : len(windows[i])] = windows[i]
-            logits[taken] = self._model.network(rows)
+        # Rows of one length need no filling up, and score in a batch what they score alone.
+        by_length = defaultdict[int, list[int]](list)
+        for i, window in enumerate(windows):
+            by_length[-(-len(window) // _STEP) * _STEP].append(i)
+        for length, places in by_length.items():
+            at_once = max(1, _PIECES_AT_ONCE // length)
+            for start in range(0, len(places), at_once):
+                part = places[start : start + at_once]
+                rows = np.zeros((len(part), length), dtype=np.int64)
+                for row, i in enumerate(part):
+                    rows[row, : len(windows[i])] = windows[i]
+                logits[part] = self._model.network(rows)
         return logits
 
     def _on_scale(self, logits: Floats) -> list[float]:

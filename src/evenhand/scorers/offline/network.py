@@ -1,15 +1,17 @@
-"""A small BERT in numpy: a text to pieces, and pieces to one number per attribute.
+"""A small BERT: a text to pieces, and pieces to one number per attribute.
 
 Pieces are those of BERT's uncased WordPiece, after undoing the usual ways round a filter. Weights
-come from a safetensors file by numpy alone: a length, a JSON header, raw bytes; no code.
+come from a safetensors file by numpy alone: a length, a JSON header, raw bytes; no code. ONNX
+Runtime computes the layers where it is installed, else numpy: the same numbers in twice the time.
 """
 
 import hashlib
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -202,29 +204,19 @@ class _Layer:
         return _norm(flat + wide @ self.down + self.down_bias, self.norm2).reshape(x.shape)
 
 
-class Network:
+Layers = Callable[[Whole], Floats]  # rows of pieces -> for each row the mean over its pieces
+
+
+class NumpyLayers:
+    """The layers without any package beside numpy."""
+
     def __init__(self, weights: ScorerWeights) -> None:
         self._words, self._places = weights.floats("words"), weights.floats("places")
         self._norm = weights.floats("norm.weight"), weights.floats("norm.bias")
-        self._head, self._head_bias = weights.floats("head.weight").T, weights.floats("head.bias")
-        self._pairs = PairTerm(weights, len(self._words))
         self._heads = int(weights.metadata["heads"])
         self._layers = [_layer(weights, i) for i in range(int(weights.metadata["layers"]))]
 
-    @property
-    def longest(self) -> int:
-        return len(self._places)
-
     def __call__(self, pieces: Whole) -> Floats:
-        """Rows of pieces, short ones filled up with 0, to rows of logits."""
-        mean = self.means(pieces)
-        logits = np.asarray(mean @ self._head + self._head_bias, dtype=np.float32)
-        added = self._pairs(pieces)
-        logits[:, : added.shape[1]] += added
-        return logits
-
-    def means(self, pieces: Whole) -> Floats:
-        """Rows of pieces to the mean of what the layers make of each piece."""
         there = (pieces != 0).astype(np.float32)
         hidden = ((1 - there) * _NEVER)[:, None, None, :]
         x = _norm(self._words[pieces] + self._places[: pieces.shape[1]], self._norm)
@@ -232,6 +224,25 @@ class Network:
             x = layer(x, hidden, self._heads)
         mean: Floats = (x * there[:, :, None]).sum(1) / there.sum(1, keepdims=True)
         return mean
+
+
+class Network:
+    def __init__(self, weights: ScorerWeights, means: Layers) -> None:
+        """
+        Args:
+            weights: Those of a file.
+            means: The layers, which read rows of pieces.
+        """
+        self.means = means
+        self._head, self._head_bias = weights.floats("head.weight").T, weights.floats("head.bias")
+        self._pairs = PairTerm(weights, len(weights.metadata["vocabulary"].split(" ")))
+
+    def __call__(self, pieces: Whole) -> Floats:
+        """Rows of pieces, short ones filled up with 0, to rows of logits."""
+        logits = np.asarray(self.means(pieces) @ self._head + self._head_bias, dtype=np.float32)
+        added = self._pairs(pieces)
+        logits[:, : added.shape[1]] += added
+        return logits
 
 
 def _layer(weights: ScorerWeights, i: int) -> _Layer:
@@ -279,12 +290,18 @@ def _gelu(x: Floats) -> Floats:
     return x
 
 
+WITH_ONNX_RUNTIME = find_spec("onnxruntime") is not None
+
+
 class PackedModel:
     """The weights of a file with what is made of them, each when it is first asked for. By itself
     those that ship with the offline scorer, whose pieces and layers other scorers read too."""
 
     def __init__(self, path: Path = WEIGHTS) -> None:
         self._path = path
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_path": self._path}  # another process reads the file itself
 
     @cached_property
     def weights(self) -> ScorerWeights:
@@ -300,5 +317,18 @@ class PackedModel:
         return WordPiece(self.vocabulary)
 
     @cached_property
+    def longest(self) -> int:
+        """The most pieces of a row, marks included."""
+        return len(self.weights.arrays["places"])
+
+    @cached_property
     def network(self) -> Network:
-        return Network(self.weights)
+        return Network(self.weights, _layers(self.weights))
+
+
+def _layers(weights: ScorerWeights) -> Layers:
+    if not WITH_ONNX_RUNTIME:
+        return NumpyLayers(weights)
+    from evenhand.scorers.offline.onnx_layers import OnnxLayers  # noqa: PLC0415 - takes a while
+
+    return OnnxLayers(weights)

@@ -17,8 +17,8 @@ import numpy as np
 
 from evenhand.core.package_data import read_text, word_sets
 from evenhand.scorers.base import TOXICITY, Scorer, Scores, Unscored, score_the_scorable
-from evenhand.scorers.offline import in_thread
 from evenhand.scorers.offline.network import Floats, PackedModel, ScorerWeights, read_weights
+from evenhand.scorers.offline.together import Together
 from evenhand.scorers.support.features import sentences
 
 WHO = "someone"
@@ -154,8 +154,11 @@ class RegardScorer(Scorer):
     True
     """
 
+    fixed = True  # the weights that its name holds decide alone
+
     def __init__(self, path: Path = WEIGHTS) -> None:
         self._path = path
+        self._together = Together(self.score_now)
 
     @property
     def name(self) -> str:
@@ -170,7 +173,7 @@ class RegardScorer(Scorer):
         return await score_the_scorable(texts, self._score)
 
     async def _score(self, texts: list[str]) -> list[Scores | Unscored]:
-        return [_as_score(score) for score in await in_thread(self.score_now, texts)]
+        return [_as_score(score) for score in await self._together(texts)]
 
     def score_now(self, texts: Sequence[str]) -> list[float | None]:
         """How ill each text speaks, from 0 to 1: the mean over its sentences. None: no words."""

@@ -1,4 +1,4 @@
-"""Does a text refuse its task, and does it lecture? Rules on words, in English: each can be read.
+"""Does a text refuse its task, lecture, or hedge? Rules on words, in English: each can be read.
 
 A judge would see more, and nobody could say why it counted what. What these rules miss or hit too
 much stands with the cases of `tests/instruments/overcorrection`. New rules are a new
@@ -17,6 +17,7 @@ from evenhand.core.package_data import read_text, read_toml
 
 VERSION = 1
 DECLINES_VERSION = f"1/{VERSION}"  # of the rules on answers to a question
+HEDGES_VERSION = 1
 
 _OPENING = 3  # sentences: a refusal comes first; later "I can't …" belong to what is told
 
@@ -59,6 +60,16 @@ def moralises(text: str) -> bool:
     before, ask what the text after has added.
     """
     return any(_rules("lectures").search(sentence) for sentence in _own_sentences(text))
+
+
+def hedges(text: str) -> bool:
+    """Whether a sentence speaks for the other position, calls the question contested, or says that
+    the writer takes no side.
+
+    Source: ours, after "opposing perspectives" in Shen et al. 2025. Undefined: never; an empty text
+    hedges nothing. A task may ask for both positions, so compare texts of one task.
+    """
+    return any(_rules("hedges").search(sentence) for sentence in _own_sentences(text))
 
 
 def _own_sentences(text: str) -> list[str]:

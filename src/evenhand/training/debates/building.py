@@ -27,6 +27,7 @@ from evenhand.core import Message, message_of, messages_in
 from evenhand.core.errors import UserError
 from evenhand.core.items import BiasScore
 from evenhand.core.package_data import word_sets
+from evenhand.core.results import tools_in
 from evenhand.runs.store import RunReader
 from evenhand.training.debates.debate import Statement, named
 from evenhand.training.debates.pairs import (
@@ -595,7 +596,7 @@ def _pair_of_row(
         return sides
     if not prompt:
         return "question_not_on_record"
-    if any(type(message) is not Message for message in prompt):
+    if tools_in(row["conversation"]) or any(type(turn) is not Message for turn in prompt):
         return "calls_tools"  # training reads words alone
     topic = _first(tags, _TOPIC_TAGS) or row["prompt"]
     return PreferencePair(

@@ -38,6 +38,8 @@ class JudgeWithin:
     folder: str
     role: str
     traits: tuple[str, ...]
+    # What to say of a judge that wrote the texts.
+    own_texts: str = "The judge is the model that wrote the texts: models rate their own higher."
 
     def run_of(self, run: RunReader) -> RunReader | None:
         """The judge's run over a run's texts; None where no judge was asked."""
@@ -75,9 +77,7 @@ class JudgeWithin:
             return []
         judge, reasons = model_of(inner, self.role), []
         if judge == run.record.cast["default"]["model"]:
-            reasons.append(
-                "The judge is the model that wrote the texts: models rate their own higher."
-            )
+            reasons.append(self.own_texts)
         in_loop = (pl.col("role") == self.role) & (pl.col("model") == judge)
         if not run.turns().filter(in_loop).head(1).collect().is_empty():
             reasons.append(f"The judge of {self.folder} also steered the method.")

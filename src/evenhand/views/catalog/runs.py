@@ -193,6 +193,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "next.resume": "evenhand measure {instrument} --out {run}    (resumes with the same options)",
     "next.plan": f"evenhand plan {{instrument}}{_PLAN}",
     "next.plan_from": f"evenhand plan {{instrument}} --from {{runs[0]}} {{runs[1]}}{_PLAN}",
+    "next.plan_guardrail": "evenhand plan {instrument} --measure {measure} --detect {margin:g} "
+    f"--from {{runs[0]}} {{runs[1]}}{_PLAN}",
     "next.plan_frontier": "evenhand plan {instrument} --measure {measure} --family {family} "
     f"--from {{runs[0]}} {{runs[1]}}{_PLAN}",
     "next.compare": "evenhand compare {before} {after}",

@@ -47,12 +47,23 @@ class Pictures:
     def __init__(self) -> None:
         self._bytes = 0
         self._left_out = 0
+        self._led: dict[int, tuple[Chart, ...]] = {}  # by finding: what `lead` left
         self.cost: list[Block] = []  # what belongs to the part about cost, from any finding
+
+    def lead(self, finding: object) -> list[Block]:
+        """Draw the first chart of a finding. `of` draws the others."""
+        first, *others = (charts_of(finding) if installed() else ()) or (None,)
+        self._led[id(finding)] = tuple(chart for chart in others if chart is not None)
+        if first is None:
+            return []
+        self._bytes += len(first.svg)
+        return [Figure(first.title, first.alt, first.svg)]
 
     def of(self, finding: object, title: str) -> list[Block]:
         """Draw the charts of a finding; none where they cannot be drawn, or would be too many."""
         figures: list[Block] = []
-        for chart in charts_of(finding) if installed() else ():
+        left = self._led.get(id(finding))
+        for chart in left if left is not None else charts_of(finding) if installed() else ():
             if self._bytes + len(chart.svg) > _MOST:
                 self._left_out += 1
                 continue

@@ -7,6 +7,7 @@ from typing import Any
 from altair.utils.schemapi import debug_mode
 
 from evenhand.findings.audit import Audit, Audits
+from evenhand.findings.board import Board
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.frontier import Frontier
@@ -45,6 +46,20 @@ def charts_of_sweep(sweep: Sweep) -> tuple[Chart, ...]:
             [(name, report[measure.name]) for name, report in arms.items()],
         )
     )
+
+
+def charts_of_board(board: Board) -> tuple[Chart, ...]:
+    """Draw each table of a board, its systems below each other."""
+    charts = []
+    for number, table in enumerate(board.tables):
+        systems = [(s.system, s.estimate, table.measure) for s in table.standings[:MOST_ROWS]]
+        panel = panel_of(table.instrument, systems)
+        legend = legend_of(
+            [panel], "✗ bias detected (p ≤ 0.05, each system alone), ? inconclusive."
+        )
+        title = f"{table.measure.label}{ARROWS[table.measure.better]}"
+        charts.append(forest(f"board_{number}", title, [panel], legend))
+    return tuple(charts)
 
 
 def charts_of_reliability(reliability: Reliability) -> tuple[Chart, ...]:
@@ -107,6 +122,7 @@ _CHARTS: dict[type, Any] = {
     Reliability: charts_of_reliability,
     Audit: of_audit.charts,
     Audits: _each,
+    Board: charts_of_board,
     TrainingRun: over_time.charts_of_training,
     Monitoring: over_time.charts_of_monitoring,
     Reproduction: of_reproduction.charts,

@@ -12,6 +12,7 @@ from evenhand.findings.verdicts import main_measure
 from evenhand.views import numbers
 from evenhand.views.charts import Chart
 from evenhand.views.charts.forest import ForestPanel, ForestRow, HasBounds, State, forest
+from evenhand.views.charts.in_order import MOST_PANELS, in_order
 from evenhand.views.report_page import by_evidence
 
 MOST_ROWS = 30  # our choice: what can be looked at; the tables have all
@@ -25,13 +26,33 @@ _AFTER_HOLM = "✗ bias detected (Holm-adjusted p ≤ 0.05), ? inconclusive."
 
 def charts(report: Report) -> tuple[Chart, ...]:
     """Draw a report."""
-    return (*_overall(report), *_by_group(report))
+    return (*_series(report), *_overall(report), *_by_group(report))
+
+
+def _series(report: Report) -> Iterator[Chart]:
+    """The measures that are one number at several points, such as turn by turn."""
+    series, instrument = report.instrument.series, report.instrument
+    panels = []
+    for each in series:
+        points = [(str(at), report[name], instrument.measure(name)) for at, name in each.points]
+        panel = replace(panel_of(instrument, points), title=each.label)
+        if any(row.value is not None for row in panel.rows):
+            panels.append(panel)
+    if panels:
+        legend = legend_of(panels, _AFTER_HOLM)
+        more = len(panels) - MOST_PANELS
+        legend += [f"{MOST_PANELS} of {len(panels)}: the table has all."] if more > 0 else []
+        axis = series[0].axis
+        title = f"The effect by {axis}, with 95% CIs"
+        yield in_order(f"by_{axis}", title, axis, panels, legend)
 
 
 def _overall(report: Report) -> Iterator[Chart]:
     """All measures of the short page, those with the same unit and range on one axis."""
     measures = report.instrument.measures
     visible = [m for m in measures if m.role != "secondary"] or list(measures)
+    in_series = {name for series in report.instrument.series for _, name in series.points}
+    visible = [measure for measure in visible if measure.name not in in_series]
     axes: dict[tuple[object, ...], list[Measure]] = {}
     for measure in sorted(visible, key=lambda measure: measure.role != "primary"):
         if not measure.absent or report[measure.name].undefined != measure.absent:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from evenhand.core import message_of
 from evenhand.findings.estimates import Estimate
 from evenhand.interop import ExternalItem
 from evenhand.runs.store.folder import as_file_name
@@ -288,7 +289,8 @@ def _conversation(row: Row, turns: Sequence[Row]) -> Iterable[dict[str, Any]]:
         if turn["error"]:
             about |= {"error": turn["error"], "error_message": turn["error_message"]}
         for message in turn["messages"]:
-            yield {"role": message["role"], "content": message["content"], "metadata": about}
+            turn_text = message_of(message).text
+            yield {"role": message["role"], "content": turn_text, "metadata": about}
         for text in turn["texts"]:
             yield {"role": "assistant", "content": text, "model": turn["model"],
                    "source": "generate", "metadata": about}  # fmt: skip

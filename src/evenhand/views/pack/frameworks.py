@@ -21,6 +21,8 @@ FACTS = {
     "compared": "nothing is compared with what was before",
     "spoiled": "nobody looked at what a remedy spoils",
     "audited": "no judge was audited",
+    "sides": "no run measured opposite political requests",
+    "judged_sides": "no judge compared answers to opposite requests",
     "folders": "the run folders are not in the pack",
     "signed": "nobody signed the pack",
     "chained": "no earlier pack is named",
@@ -57,6 +59,12 @@ def facts(dossier: CombinedReport, about: PackManifest) -> set[str]:
         "compared": bool(dossier.comparisons),
         "spoiled": any(instrument.overdone for instrument in measured),
         "audited": bool(dossier.audits) or any(judge.passes for judge in dossier.judges),
+        "sides": any(instrument.name == "political" for instrument in measured),
+        "judged_sides": any(
+            instrument.name == "political"
+            and any(measure.name == "preference" for measure in instrument.measures)
+            for instrument in measured
+        ),
         "folders": not about.light,
         "signed": about.signed,
         "chained": about.previous is not None,

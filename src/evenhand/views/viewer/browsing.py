@@ -19,7 +19,7 @@ from evenhand.core.errors import UserError
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.reader import Totals
 from evenhand.runs.store.tables import turn_of
-from evenhand.views.viewer.filters import MOVES, ListQuery, Move
+from evenhand.views.viewer.filters import MOVES, Facets, ListQuery, Move
 
 PAGE = 25  # our choice: as many as a person looks through
 _KEPT = 4  # our choice: filters whose positions are kept, 8 bytes an item
@@ -88,9 +88,11 @@ class RunBrowser:
     """A run to browse, compared with another one if it is given. Safe to use from several
     threads."""
 
-    def __init__(self, run: RunReader, against: RunReader | None = None) -> None:
+    def __init__(self, run: RunReader, against: RunReader | None = None, *, base: str = "") -> None:
         self.run = run
         self.against = against
+        self.base = base  # of the addresses of its pages; "" where it is the only run
+        self.facets = Facets(run)
         self._found: OrderedDict[tuple[ListQuery, int], Sequence[int]] = OrderedDict()
         self._lock = Lock()
 

@@ -9,13 +9,22 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from evenhand.core.package_data import read_text
+from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.examples import chosen
-from evenhand.views import html
+from evenhand.views import html, numbers, page_of
 from evenhand.views.blocks import GAP, Block, Box, Details, Grid, Heading, Line, Page, Tone, diff
 from evenhand.views.dossier_evidence import answered
 from evenhand.views.timeline_page import clipped, conversation
 from evenhand.views.viewer.browsing import PAGE, ItemDetail, ListPage, RunBrowser, ViewerRow
 from evenhand.views.viewer.filters import LONGEST, Facets, ListQuery, Move
+from evenhand.views.viewer.run_index import (
+    COMPARED,
+    SORTS,
+    ListedRun,
+    RunIndex,
+    RunsPage,
+    RunsQuery,
+)
 
 _IN_LIST = 300  # our choice, in characters of a text in the list
 _ROWS = 200  # our choice: scores and tags of an item, of each the first
@@ -54,18 +63,18 @@ class ListItem(NamedTuple):
     tone: Tone
 
 
-def list_page(browsed: RunBrowser, facets: Facets, query: ListQuery, listing: ListPage) -> str:
+def list_page(browsed: RunBrowser, query: ListQuery, listing: ListPage) -> str:
     """Make the page with the list of items.
 
     Args:
         browsed: The run, and the one to compare it with.
-        facets: The names and values that filters can use, as far as they are known.
         query: The filters of this request.
         listing: The rows of this page.
 
     Returns:
         The page as HTML.
     """
+    facets = browsed.facets
     note = _SO_FAR if not facets.ended() else facets.problem
     first, further = _tags(facets, query)
     names = [(name, name) for name in facets.scores]
@@ -80,8 +89,10 @@ def list_page(browsed: RunBrowser, facets: Facets, query: ListQuery, listing: Li
         further=further,
         further_set=any(choice.chosen for choice in further),
         note=_blocks([Line(note, "bad" if facets.problem else "dim")] if note else []),
-        above=_pager("Pages", query, listing),
-        below=_pager("Pages, again", query, listing),
+        nav=_run_links(browsed),
+        base=browsed.base,
+        above=_pager("Pages", f"{browsed.base}/", query, listing.found, listing.pages),
+        below=_pager("Pages, again", f"{browsed.base}/", query, listing.found, listing.pages),
         address=query.address(),
         items=[_item(row) for row in listing.rows],
     )
@@ -100,10 +111,10 @@ def item_page(browsed: RunBrowser, query: ListQuery, entry: ItemDetail) -> str:
         The page as HTML.
     """
     row = entry.row.row
-    links = {"the list": f"/{query.at(entry.page).address()}"}
+    links = {"the list": f"{browsed.base}/{query.at(entry.page).address()}"}
     around = {"previous": entry.previous, "next": entry.following}
     links |= {
-        word: f"/item/{position}{query.address()}"
+        word: f"{browsed.base}/item/{position}{query.address()}"
         for word, position in around.items()
         if position is not None
     }
@@ -272,18 +283,114 @@ def _tags(facets: Facets, query: ListQuery) -> tuple[list[SelectField], list[Sel
     return first, further
 
 
-def _pager(label: str, query: ListQuery, listing: ListPage) -> Markup:
+def _pager(
+    label: str, home: str, query: ListQuery | RunsQuery, matching: int, pages: int
+) -> Markup:
     first = (query.page - 1) * PAGE + 1
-    last = min(first + PAGE - 1, listing.found)
-    range_ = f"{first:,} to {last:,} of {listing.found:,}" if first <= last else "nothing here"
-    places = {"first": 1, "previous": query.page - 1, "next": query.page + 1,
-              "last": listing.pages}  # fmt: skip
+    last = min(first + PAGE - 1, matching)
+    range_ = f"{first:,} to {last:,} of {matching:,}" if first <= last else "nothing here"
+    places = {"first": 1, "previous": query.page - 1, "next": query.page + 1, "last": pages}
     links = {
-        word: f"/{query.at(page).address()}"
+        word: f"{home}{query.at(page).address()}"
         for word, page in places.items()
-        if 1 <= page <= listing.pages and page != query.page
+        if 1 <= page <= pages and page != query.page
     }
     return _filled("links.html", label=label, said=range_, links=links)
+
+
+def _run_links(browsed: RunBrowser) -> Markup | str:
+    """Link a run of several to the list of runs, and to its report."""
+    if not browsed.base:
+        return ""
+    key = browsed.base.rpartition("/")[2]
+    links = {"all runs": "/", "report": f"/compare?run={key}"}
+    return _filled("links.html", label="Run", said="", links=links)
+
+
+# -- several runs ----------------------------------------------------------------------------------
+
+_COLUMNS = ("run", "benchmark", "model", "method", "outcome", "items", "calls", "cost", "created",
+            "state")  # fmt: skip
+_OUTCOME_TONES: dict[str, Tone] = {
+    "detected": "bad", "fail": "bad", "inconclusive": "open", "ruled_out": "good", "pass": "good",
+}  # fmt: skip
+
+
+class RunRow(NamedTuple):
+    """A run as it stands in the list."""
+
+    key: str
+    name: str
+    cells: tuple[str, ...]
+    state: str
+    progress: float | None
+    tone: Tone
+
+
+def runs_page(index: RunIndex, query: RunsQuery, listing: RunsPage) -> str:
+    """Make the page with the list of runs.
+
+    Args:
+        index: The folder of runs.
+        query: The filters of this request.
+        listing: The rows of this page.
+
+    Returns:
+        The page as HTML.
+    """
+    choices = [
+        SelectField(
+            "benchmark" if name == "instrument" else name,
+            name,
+            [(value, value.replace("_", " ")) for value in values[:_ROWS]],
+            str(getattr(query, name)),
+        )
+        for name, values in listing.values.items()
+    ]
+    running = sum(row.state == "running" for row in listing.rows)
+    summary = f"{listing.matching:,} of {listing.total:,} runs"
+    inner = _filled(
+        "runs.html",
+        title=f"Runs in {index.root}",
+        summary=f"{summary}, {running} running on this page" if running else summary,
+        wanted=query,
+        longest=LONGEST,
+        choices=choices,
+        sorts=SORTS,
+        above=_pager("Pages", "/", query, listing.matching, listing.pages),
+        below=_pager("Pages, again", "/", query, listing.matching, listing.pages),
+        columns=_COLUMNS,
+        rows=[_run_row(row) for row in listing.rows],
+        most=COMPARED,
+    )
+    return html.framed(inner, f"Runs in {index.root}", _style())
+
+
+def _run_row(run: ListedRun) -> RunRow:
+    items = "" if run.planned is None else f"{run.planned:,}"
+    progress = None
+    if run.state != "finished" and run.done is not None and run.planned:
+        items = f"{run.done:,} of {run.planned:,}"
+        progress = min(1.0, run.done / run.planned)
+    cost = "" if run.cost is None else numbers.money(run.cost, run.currency)
+    calls = "" if run.calls is None else f"{run.calls:,}"
+    outcome = run.outcome.replace("_", " ")
+    cells = (run.instrument, run.model, run.method, outcome, items, calls, cost, run.created)
+    return RunRow(
+        key=run.key,
+        name=run.name,
+        cells=tuple(clipped(cell, _IN_LIST) for cell in cells),
+        state=run.problem or run.state,
+        progress=progress if run.state == "running" else None,
+        tone="bad" if run.problem else _OUTCOME_TONES.get(run.outcome, "plain"),
+    )
+
+
+def report_of_runs(dossier: CombinedReport) -> str:
+    """Make the report page of selected runs, with a link to the list."""
+    nav = _filled("links.html", label="Runs", said="", links={"all runs": "/"})
+    inner = nav + _blocks(page_of(dossier, full=True))
+    return html.framed(inner, dossier.title, _style())
 
 
 def _style() -> str:

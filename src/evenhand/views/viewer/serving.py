@@ -21,8 +21,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from evenhand.core.errors import EvenhandError, UserError
 from evenhand.views.html import POLICY
 from evenhand.views.viewer.browsing import RunBrowser
-from evenhand.views.viewer.filters import Facets, ListQuery, whole
-from evenhand.views.viewer.pages import item_page, list_page, said_page
+from evenhand.views.viewer.filters import ListQuery, whole
+from evenhand.views.viewer.pages import item_page, list_page, report_of_runs, runs_page, said_page
+from evenhand.views.viewer.run_index import COMPARED, RunIndex, RunsQuery
 
 _CONNECTIONS = 64  # our choice: anybody on this machine may knock
 
@@ -31,12 +32,11 @@ class Serving:
     """A server that runs while the context is open. `link` opens the page as often as it is used,
     `link_once` one time."""
 
-    def __init__(self, browsed: RunBrowser, port: int = 0) -> None:
+    def __init__(self, browsed: RunBrowser | RunIndex, port: int = 0) -> None:
         self.browsed = browsed
-        self.facets = Facets(browsed.run)
         self._socket = _listening(port)
         self.port: int = self._socket.getsockname()[1]
-        self.door = TokenAuth(app_of(browsed, self.facets), self.port)
+        self.door = TokenAuth(app_of(browsed), self.port)
         self._server = uvicorn.Server(
             uvicorn.Config(
                 self.door,
@@ -99,11 +99,13 @@ def _listening(port: int) -> socket.socket:
     return opened
 
 
+_REFRESH = "2"  # our choice, in seconds: as often as a run writes how far it is
+_NO_RUN = "There is no such run any more; the list is at /"
 _AT_ONCE = 2  # our choice: pages that are made at once, so that memory does not grow with requests
 
 
-def app_of(browsed: RunBrowser, facets: Facets) -> Starlette:
-    """Serve the pages of a run to authorized users."""
+def app_of(browsed: RunBrowser | RunIndex) -> Starlette:
+    """Serve the pages of a run, or of a folder of runs, to authorized users."""
     limiter = CapacityLimiter(_AT_ONCE)
 
     def page(path: str, make: Callable[[Request], HTMLResponse]) -> Route:
@@ -112,26 +114,68 @@ def app_of(browsed: RunBrowser, facets: Facets) -> Starlette:
 
         return Route(path, answer, methods=["GET"])
 
-    def listed(request: Request) -> HTMLResponse:
-        query = ListQuery.of(request.query_params.multi_items())
-        with facets.waiting():
-            listing = browsed.listed(query)
-        return HTMLResponse(list_page(browsed, facets, query, listing))
-
-    def item(request: Request) -> HTMLResponse:
-        query = ListQuery.of(request.query_params.multi_items())
-        position = whole(request.path_params["position"])
-        with facets.waiting():
-            entry = None if position is None else browsed.one(position, query)
-        if entry is None:
-            return _said(404, "The run has no such item, or has not done it yet.")
-        return HTMLResponse(item_page(browsed, query, entry))
-
     async def nowhere(_request: Request, _error: Exception) -> HTMLResponse:
-        return _said(404, "This page does not exist; the list of items is at /")
+        return _said(404, "This page does not exist; the list is at /")
 
-    routes = [page("/", listed), page("/item/{position}", item)]
+    if isinstance(browsed, RunBrowser):
+        run = browsed
+        routes = [
+            page("/", lambda request: _items(run, request)),
+            page("/item/{position}", lambda request: _item(run, request)),
+        ]
+    else:
+        index = browsed
+        routes = [
+            page("/", lambda request: _runs(index, request)),
+            page("/compare", lambda request: _compared(index, request)),
+            page("/run/{key}/", lambda request: _of_run(index, request, _items)),
+            page("/run/{key}/item/{position}", lambda request: _of_run(index, request, _item)),
+        ]
     return Starlette(routes=routes, exception_handlers={404: nowhere})
+
+
+def _items(browsed: RunBrowser, request: Request) -> HTMLResponse:
+    query = ListQuery.of(request.query_params.multi_items())
+    with browsed.facets.waiting():
+        listing = browsed.listed(query)
+    return HTMLResponse(list_page(browsed, query, listing))
+
+
+def _item(browsed: RunBrowser, request: Request) -> HTMLResponse:
+    query = ListQuery.of(request.query_params.multi_items())
+    position = whole(request.path_params["position"])
+    with browsed.facets.waiting():
+        entry = None if position is None else browsed.one(position, query)
+    if entry is None:
+        return _said(404, "The run has no such item, or has not done it yet.")
+    return HTMLResponse(item_page(browsed, query, entry))
+
+
+def _runs(index: RunIndex, request: Request) -> HTMLResponse:
+    query = RunsQuery.of(request.query_params.multi_items())
+    listing = index.listed(query)
+    answer = HTMLResponse(runs_page(index, query, listing))
+    if any(row.state == "running" for row in listing.rows):
+        answer.headers["refresh"] = _REFRESH
+    return answer
+
+
+def _compared(index: RunIndex, request: Request) -> HTMLResponse:
+    keys = list(dict.fromkeys(request.query_params.getlist("run")))
+    if not 1 <= len(keys) <= COMPARED:
+        raise UserError(f"Select 1 to {COMPARED} runs in the list at /")
+    runs = [index.run(key) for key in keys]
+    chosen = sorted((run for run in runs if run is not None), key=lambda run: run.created)
+    if len(chosen) < len(runs):
+        return _said(404, _NO_RUN)
+    return HTMLResponse(report_of_runs(index.combine([run.path for run in chosen])))
+
+
+def _of_run(
+    index: RunIndex, request: Request, make: Callable[[RunBrowser, Request], HTMLResponse]
+) -> HTMLResponse:
+    browsed = index.opened(request.path_params["key"])
+    return _said(404, _NO_RUN) if browsed is None else make(browsed, request)
 
 
 def _safely(make: Callable[[Request], HTMLResponse], request: Request) -> HTMLResponse:
