@@ -27,9 +27,7 @@ def endpoint() -> Iterator[str]:
 @functools.cache
 def warm() -> Warm:
     """One for all folders of tests, which share the fixture below by its name."""
-    beside = Path(__file__).parents[3] / "shared" / "data"
-    data = Path(os.environ.get("EVENHAND_DATA", beside))
-    started = Warm(clean_environment(), data=data if (data / "bbq").is_dir() else None)
+    started = Warm(clean_environment())
     atexit.register(started.close)
     return started
 

@@ -1,8 +1,7 @@
 """`evenhand` in a process of its own that has loaded the package before it starts.
 
-Loading takes two seconds, a hundred times over. Here one process loads it once, with the records of
-BBQ where they are at hand, and forks for each command; what a fork shares with the command a user
-runs is all but the loading.
+Loading takes two seconds, a hundred times over. Here one process loads it once and forks for each
+command; what a fork shares with the command a user runs is all but the loading.
 """
 
 import atexit
@@ -11,10 +10,8 @@ import gc
 import importlib
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -24,14 +21,9 @@ from typing import Any, NoReturn
 class Warm:
     """The handle of the process that forks."""
 
-    def __init__(
-        self,
-        environment: Mapping[str, str],
-        python: str = sys.executable,
-        data: Path | None = None,
-    ) -> None:
+    def __init__(self, environment: Mapping[str, str], python: str = sys.executable) -> None:
         self._child = subprocess.Popen(
-            [python, __file__, *([] if data is None else [str(data)])],
+            [python, __file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -71,40 +63,14 @@ def _serve() -> None:
 
     for name in COMMANDS:
         load(name)
-    folder = Path(tempfile.mkdtemp())
-    try:
-        know = _parsed(Path(sys.argv[1]), folder / "records") if sys.argv[1:] else lambda: None
-        gc.freeze()  # a fork that collects would copy all that was loaded
-        for line in sys.stdin:
-            child = os.fork()
-            if child == 0:
-                _become(json.loads(line))
-                know()
-                _end_after(main)
-            _, status = os.waitpid(child, 0)
-            print(os.waitstatus_to_exitcode(status), flush=True)
-    finally:
-        shutil.rmtree(folder)
-
-
-def _parsed(data: Path, file: Path) -> Callable[[], None]:
-    """Parse the records of BBQ into a file, in a child: what has used polars cannot fork. Give what
-    takes them from there, for a command that finds bytes with the same checksums."""
-    import polars as pl  # noqa: PLC0415
-
-    from evenhand.instruments.bbq import data as bbq  # noqa: PLC0415
-
-    child = os.fork()
-    if child == 0:
-        bbq.BbqData(local=data, cache=data).records().write_ipc(file)
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-    checksums = tuple(bbq.card()["data"]["sha256"].values())
-
-    def know() -> None:
-        bbq._PARSED[checksums] = pl.read_ipc(file, memory_map=True)
-
-    return know
+    gc.freeze()  # a fork that collects would copy all that was loaded
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            _become(json.loads(line))
+            _end_after(main)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
 
 
 def _become(order: dict[str, Any]) -> None:
