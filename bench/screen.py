@@ -3,8 +3,8 @@
     EVENHAND_DATA=… python -m bench.screen                          # or `make bench-screen`
     EVENHAND_DATA=… python -m bench.screen --rows 1000 --actors 1
 
-Labelled comments of Wikipedia talk pages that mention identities, which the offline scorer was not
-trained on. Half give the cut-offs; the others, over and over, are the rows of a Parquet table that
+Labelled comments of Wikipedia talk pages that mention identities, which the scorer was not trained
+on. Half give the cut-offs; the others, over and over, are the rows of a Parquet table that
 `scorers screen apply` decides on a Ray cluster. The word list replaces the judge: what is
 timed is the screen: how long a judge takes for what is sent to it depends on the judge.
 
@@ -23,6 +23,7 @@ import numpy as np
 import polars as pl
 import ray
 
+from bench.processes import TreeCpu
 from evenhand.agents import Cast
 from evenhand.experiments.config import data_folder
 from evenhand.experiments.request import Request, Watch
@@ -34,9 +35,9 @@ from evenhand.methods import Method
 from evenhand.methods.judge_text import JUDGE, SCREEN, ScreenedJudge
 from evenhand.runs.runners.prompt_files import ParquetTable
 from evenhand.runs.store import RunReader
-from evenhand.scorers import ScorerModel, WordList
+from evenhand.scorers import Scorer, ScorerModel, WordList
 from evenhand.scorers.base import score_all
-from evenhand.scorers.kinds import offline
+from evenhand.scorers.kinds import BUILT_IN
 from evenhand.statistics.screening import calibrate
 
 WHOLE = 10_000_000
@@ -62,10 +63,12 @@ def texts(most: int) -> tuple[pl.DataFrame, pl.DataFrame]:
     return rows[:half], rows[half:]
 
 
-def cut(labelled: pl.DataFrame, others: pl.DataFrame, share: float) -> tuple[Cuts, float]:
+def cut(
+    labelled: pl.DataFrame, others: pl.DataFrame, share: float, scorer: Scorer
+) -> tuple[Cuts, float]:
     """The cut-offs, and how many texts a second one process scores in batches."""
     both = [*labelled["text"], *others["text"]]
-    done = asyncio.run(score_all(offline(), both))
+    done = asyncio.run(score_all(scorer, both))
     scores = np.array(done.values("toxicity"), dtype=float)
     mine, theirs = scores[: len(labelled)], scores[len(labelled) :]
     found = calibrate(mine, labelled["label"].to_numpy(), missed=share, false_alarms=share)
@@ -82,12 +85,14 @@ def write_table(others: pl.DataFrame, rows: int, folder: Path) -> None:
         table.slice(number * size, size).write_parquet(folder / f"{number}.parquet")
 
 
-def screened(cuts: Cuts, table: Path, out: Path, actors: int) -> tuple[ScreenCounts, float]:
+def screened(
+    cuts: Cuts, table: Path, out: Path, actors: int, scorer: Scorer
+) -> tuple[ScreenCounts, float]:
     """What was decided, and how long the job took on a cluster that is up, its actors' start
     included."""
     low, high = (float(one) if np.isfinite(one) else None for one in (cuts.low, cuts.high))
     judge = ScorerModel(WordList())
-    cast = Cast(judge, {SCREEN.role: ScorerModel(offline()), JUDGE.role: judge})
+    cast = Cast(judge, {SCREEN.role: ScorerModel(scorer), JUDGE.role: judge})
 
     async def opened(method: Method) -> Cast:
         del method
@@ -111,11 +116,13 @@ def main() -> None:
     parser.add_argument("--labelled", type=int, default=2_000)
     parser.add_argument("--max-fnr", type=float, default=0.05)
     parser.add_argument("--actors", type=int, default=2)
+    parser.add_argument("--scorer", default="staged", choices=sorted(BUILT_IN))
     parser.add_argument("--judgement", type=float, default=0.0003, help="USD a text (our choice)")
     parser.add_argument("--core-hour", type=float, default=0.05, help="USD (our choice)")
     given = parser.parse_args()
+    scorer = BUILT_IN[given.scorer]()
     labelled, others = texts(given.labelled)
-    cuts, alone = cut(labelled, others, given.missed)
+    cuts, alone = cut(labelled, others, given.max_fnr, scorer)
     print(
         f"{len(labelled):,} labelled texts, {int(labelled['label'].sum()):,} harmful: clean below "
         f"{cuts.low:.3f}, harmful above {cuts.high:.3f}; among the others {cuts.missed:.3f} of the "
@@ -127,9 +134,10 @@ def main() -> None:
         ray.init(address="local", num_cpus=given.actors, include_dashboard=False,
                  log_to_driver=False)  # fmt: skip
         try:
-            made, seconds = screened(
-                cuts, Path(folder) / "table", Path(folder) / "run", given.actors
-            )
+            with TreeCpu() as cpu:
+                made, seconds = screened(
+                    cuts, Path(folder) / "table", Path(folder) / "run", given.actors, scorer
+                )
         finally:
             ray.shutdown()
     judged = made.judged_clean + made.judged_harmful
@@ -148,6 +156,7 @@ def main() -> None:
     )
     print(
         f"RESULT rows_per_s={rate:.1f} actors={given.actors} sent={sent:.3f} "
+        f"cpu_ms_a_row={cpu.seconds / given.rows * 1e3:.1f} "
         f"core_hours_1e7={core_hours:.1f} usd_screened={ours:.0f} usd_all={everything:.0f}"
     )
 

@@ -49,7 +49,7 @@ MODELS: dict[str, type] = {
     "gate": gate_file._GateFileCheck,
 }
 _SHARED = ("openai_moderation", "perspective", "classifier", "guard", "judge", "http")
-_INNER = {"policy": {"check", "tenants"}, "tenant": {"check"}}  # no keys of the file
+_INNER = {"policy": {"check", "tenants", "screens"}, "tenant": {"check"}}  # no keys of the file
 _TYPES = {
     str: "text", int: "whole number", float: "number", bool: "`true` or `false`", Path: "path",
     dict: "table", list: "list", tuple: "list", Any: "any",

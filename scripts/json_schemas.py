@@ -29,6 +29,8 @@ from evenhand.findings.display import Remark
 from evenhand.findings.estimates import Coverage, Estimate, Section
 from evenhand.findings.gate import Gate, GateCheckResult
 from evenhand.findings.pack_manifest import PackManifest
+from evenhand.findings.plan import Plan
+from evenhand.findings.reliability import Reliability
 from evenhand.findings.report import Report
 from evenhand.findings.screen_file import ScreenFile
 
@@ -148,8 +150,29 @@ def _audit() -> _Object:
                     "estimates": estimates})  # fmt: skip
 
 
+def _plan() -> _Object:
+    own = of_fields(Plan)
+    flat = ("measure", "detect", "power", "family", "rows", "items", "clusters", "too_small",
+            "what_samples_can_show")  # fmt: skip
+    computed = dict.fromkeys(("calls", "tokens", "money"), schema_of(float | None))
+    return _object({
+        "benchmark": schema_of(str), "runs": schema_of(int), "assumed": {"type": "object"},
+        **computed, **{name: own[name] for name in flat},
+    })  # fmt: skip
+
+
+def _stability() -> _Object:
+    own = of_fields(Reliability)
+    return _object({
+        "benchmark": schema_of(str), **{name: own[name] for name in ("verdict", "of", "runs")},
+        "facets": schema_of(dict[str, int]), "fully_crossed": own["crossed"],
+        "dependability": own["measures"], "same_option": own["agreement"], "pairs": own["pairs"],
+    })  # fmt: skip
+
+
 # `report --json`, `measure --json` and report.json; `compare --json`; `gate --json`; `audit --json`
-FINDINGS = {"report-1": _report, "comparison-1": _comparison, "gate-1": _gate, "audit-1": _audit}
+FINDINGS = {"report-1": _report, "comparison-1": _comparison, "gate-1": _gate, "audit-1": _audit,
+            "plan-1": _plan, "stability-1": _stability}  # fmt: skip
 
 
 # -- files -----------------------------------------------------------------------------------------

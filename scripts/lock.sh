@@ -8,7 +8,7 @@ lock() {
     .venv/bin/uv pip compile --quiet --generate-hashes --no-annotate --no-header \
         --python-version 3.11 --python-platform x86_64-manylinux_2_28 "$@"
 }
-extras=(local cluster scorers search text report pack view screen gateway otel langchain train docs dev)
+extras=(local cluster scorers search text report pack view screen gateway envoy otel langchain train docs dev)
 new=$(mktemp)
 echo "# Written by \`make lock\` from pyproject.toml and ci.in. torch is not in it: torch.txt." > "$new"
 lock "${extras[@]/#/--extra=}" --override <(echo "torch; sys_platform == 'never'") \

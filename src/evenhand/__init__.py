@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     frontier = waiting_for(_measuring.frontier)
     gate = waiting_for(_gating.gate)
     gate_baseline = waiting_for(_gating.gate_baseline)
+    gateway_envoy_config = waiting_for(_gateway.gateway_envoy_config)
     gateway_key = waiting_for(_gateway.gateway_key)
     gateway_plan = waiting_for(_gateway.gateway_plan)
     gateway_serve = waiting_for(_gateway.gateway_serve)
@@ -173,6 +174,7 @@ __all__ = [
     "frontier",
     "gate",
     "gate_baseline",
+    "gateway_envoy_config",
     "gateway_key",
     "gateway_plan",
     "gateway_serve",

@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from evenhand.experiments.request import Watch
     from evenhand.gateway.functions import (
         doctor_litellm,
+        gateway_envoy_config,
         gateway_key,
         gateway_plan,
         gateway_serve,
@@ -121,6 +122,7 @@ __all__ = [
     "frontier",
     "gate",
     "gate_baseline",
+    "gateway_envoy_config",
     "gateway_key",
     "gateway_plan",
     "gateway_serve",
@@ -221,8 +223,8 @@ FUNCTIONS = {
     ).split(),
     "validation.conformance.run": "run_conformance".split(),
     "gateway.functions": (
-        "doctor_litellm gateway_key gateway_plan gateway_serve gateway_top".split()
-    ),
+        "doctor_litellm gateway_envoy_config gateway_key gateway_plan gateway_serve gateway_top"
+    ).split(),
     "validation.self_test.checks": "run_self_test".split(),
 }
 _MODULE_OF = {name: module for module, names in FUNCTIONS.items() for name in names}

@@ -86,7 +86,7 @@ def test_a_url_with_a_password_is_refused_without_repeating_it(evenhand: Run) ->
         ("[limits]\nseconds = 'soon'", "limits.seconds"),
         (
             "[roles]\nbias_evaluator = 'nobody'",
-            "one of: default, offline, regard, support, wordlist",
+            "one of: default, offline, regard, staged, support, wordlist",
         ),
     ],
 )

@@ -11,6 +11,8 @@ from evenhand.scorers.kinds import BUILT_IN
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDED = json.loads((ROOT / "recorded/screen_band.json").read_text())
+EVASIONS = json.loads((ROOT / "recorded/screen_evasions.json").read_text())
+CARD = (ROOT / "src/evenhand/scorers/offline/card.md").read_text()
 PAGE = (ROOT / "docs/gateway.md").read_text()
 
 
@@ -24,6 +26,16 @@ def test_the_page_has_every_share_with_its_interval(name: str) -> None:
     share = Share(**RECORDED["figures"][name])
     assert str(share) in PAGE
     assert Share.of(share.events, share.n) == share
+
+
+def test_the_card_has_what_evades_the_screen() -> None:
+    assert BUILT_IN["staged"]().name == EVASIONS["scorer"]
+    shares = {name: Share(**figures) for name, figures in EVASIONS["figures"].items()}
+    rows = [f"| {name} | {share} |" for name, share in shares.items() if share.events > 3]
+    assert len(rows) >= 5
+    assert [row for row in rows if row not in CARD] == []
+    worst = sorted(shares, key=lambda name: shares[name].estimate)[-2:]
+    assert all(str(shares[name]) in PAGE for name in worst)
 
 
 def test_the_bill_follows_from_the_share() -> None:

@@ -1,10 +1,9 @@
-"""The published JSON Schemas are those of the code, and what evenhand writes keeps to them."""
+"""What evenhand writes keeps to the JSON Schemas that are published (tests/house: they are those
+of the code)."""
 
-import importlib.util
 import json
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import jsonschema_rs
@@ -14,31 +13,15 @@ from evenhand.findings.audit import audit_of
 from evenhand.findings.certificate import Certificate, CertifiedCheck, CertifiedJudge
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.gate import Gate
+from evenhand.findings.plan import plan
+from evenhand.findings.reliability import reliability
 from evenhand.findings.report import Report, report
-from evenhand.instruments import instrument_of
+from evenhand.instruments import instrument_named, instrument_of
 from evenhand.runs.store import RunReader
 from evenhand.views.files import printed
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "tests/same_numbers/kept"
-
-
-@pytest.fixture(scope="module")
-def program() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("schemas", ROOT / "scripts/json_schemas.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_published_schemas_are_those_of_the_code(program: ModuleType) -> None:
-    """After a change: python scripts/json_schemas.py. A released format gets a new number."""
-    schemas: dict[str, str] = program.schemas()
-    assert {"certificate-1.json", "evidence-1.json", "screen-1.json"} < set(schemas)
-    for file, text in schemas.items():
-        assert (ROOT / "docs/schemas" / file).read_text("utf-8") == text, file
 
 
 def _schema(name: str) -> dict[str, Any]:
@@ -56,11 +39,17 @@ def _comparison() -> Comparison:
     return compare(instrument_of(before), before, after)
 
 
+def _repeats() -> list[RunReader]:
+    return [RunReader(KEPT / f"bbq/self_consistency-{number}") for number in (1, 2, 3)]
+
+
 FINDINGS: dict[str, Callable[[], Any]] = {
     "report-1": lambda: _report("bbq/unfinished"),
     "comparison-1": _comparison,
     "gate-1": lambda: Gate.broken("no baseline", "evenhand.gate.toml"),
     "audit-1": lambda: audit_of(_report("judge/few_bases")),
+    "plan-1": lambda: plan(instrument_named("bbq")),
+    "stability-1": lambda: reliability(instrument_named("bbq"), _repeats()),
 }
 
 

@@ -44,6 +44,7 @@ def test_a_key_in_the_clear_is_not_taken_and_not_quoted(
     ("given", "policy", "facts"),
     [
         ({"host": "0.0.0.0"}, "", ("tenants",)),
+        ({"ext_proc": "0.0.0.0:9001"}, "", ("0.0.0.0", "tenants")),
         ({"replicas": 2}, "", ("--quotas",)),
         ({}, 'method = "default"', ("stardtox",)),
         ({}, 'method = "mabrf"', ("stardtox",)),

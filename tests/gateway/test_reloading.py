@@ -15,7 +15,6 @@ from aiohttp import web
 
 from evenhand.gateway.keys import new_key
 from evenhand.gateway.opening import GatewayRequest
-from evenhand.gateway.policy import read_policy
 from evenhand.runs.store import RunReader
 from tests.gateway.speaking import OPERATOR, Asking, Speaker, free_port, serving, up, upstream
 
@@ -69,7 +68,6 @@ async def test_a_changed_policy_is_in_force_for_new_requests_and_the_old_one_for
 ) -> None:
     file = tmp_path / "policy.toml"
     file.write_text(policy_of({"hr": TENANT[1]}))
-    first = read_policy(file).sha256()
     told = asyncio.Event()
     speaker = Speaker(texts=("Nurses help people.",), wait=told)
     async with upstream(speaker) as address:
@@ -77,13 +75,14 @@ async def test_a_changed_policy_is_in_force_for_new_requests_and_the_old_one_for
             upstream=address, policy=str(file), port=free_port(), replica="pod-1",
             evidence=str(tmp_path / "evidence"),
         )  # fmt: skip
+        first = request.read().sha256()
         async with serving(request) as ask:
             under_way = asyncio.create_task(ask.chat(TENANT[0]))
             while not speaker.seen:
                 await asyncio.sleep(0.01)
             assert await ask.chat(OTHER[0]) == 401
             file.write_text(policy_of({"search": OTHER[1]}))
-            second = read_policy(file).sha256()
+            second = request.read().sha256()
             figures = await ask.until("/metrics", f'policy{{sha256="{second}"}} 1.0')
             assert f'sha256="{first}"' not in figures
             assert 'policy_reloads_total{outcome="applied"} 1.0' in figures
@@ -118,7 +117,7 @@ async def test_a_policy_that_is_refused_leaves_the_old_one_in_force_and_is_an_al
             upstream=address, policy=str(file), port=free_port(), host="0.0.0.0"
         )
         async with serving(request) as ask:
-            before = read_policy(file).sha256()
+            before = request.read().sha256()
             file.write_text(broken)
             figures = await ask.until("/metrics", "policy_stale 1.0")
             assert f'policy{{sha256="{before}"}} 1.0' in figures

@@ -189,6 +189,12 @@ def test_every_text_that_is_asked_for_is_there_and_every_text_is_asked_for(file:
         assert any(key.startswith(part) or key.endswith(part) for part in made), key
 
 
+def test_the_published_schemas_are_those_of_the_code() -> None:
+    """After a change: python scripts/json_schemas.py. A released format gets a new number."""
+    command = [sys.executable, str(ROOT / "scripts/json_schemas.py"), "--check"]
+    assert subprocess.run(command, check=False).returncode == 0
+
+
 def test_the_drawing_of_the_rooms_is_the_one_that_the_imports_give() -> None:
     """After a change: python scripts/architecture_drawing.py."""
     command = [sys.executable, str(ROOT / "scripts/architecture_drawing.py"), "--check"]

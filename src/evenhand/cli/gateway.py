@@ -13,7 +13,7 @@ from evenhand.cli.screen import err, out, print_finding, print_json
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 from evenhand.findings.plan import ItemPrice
-from evenhand.gateway.functions import gateway_plan
+from evenhand.gateway.functions import gateway_envoy_config, gateway_plan
 
 _HERE = "http://127.0.0.1:8088"
 _QUOTAS, _AUDIT = "EVENHAND_GATEWAY_QUOTAS", "EVENHAND_GATEWAY_AUDIT"
@@ -84,6 +84,10 @@ def serve(
         int,
         typer.Option(min=1, help="Close a connection after this many seconds without a request."),
     ] = 30,
+    ext_proc: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Also answer an Envoy over gRPC at this address."),
+    ] = None,
     base_url: BaseUrl = None,
     model: ModelName = None,
     config: ConfigFile = None,
@@ -120,6 +124,7 @@ def serve(
         audit=audit,
         otel=otel,
         idle_seconds=idle_seconds,
+        ext_proc=ext_proc,
     )
     watch = Terminal(request.settings(), request.asked_upstream())
     asyncio.run(opening.rehearse(request, watch))
@@ -172,6 +177,63 @@ def plan(
         )
     )
     print_finding(planned, json=json)
+
+
+@gateway.command("envoy-config")
+def envoy_config(
+    upstream: Annotated[str, typer.Option(help="Forward requests to this endpoint.")],
+    processor: Annotated[
+        str, typer.Option(help="Ask the gateway at this --ext-proc address.")
+    ] = "127.0.0.1:9001",
+    listen: Annotated[str, typer.Option(help="Listen on this address.")] = "127.0.0.1:10000",
+    admin: Annotated[
+        str, typer.Option(help="Serve the figures of Envoy on this address.")
+    ] = "127.0.0.1:9901",
+    certificate: Annotated[
+        Path | None, typer.Option(help="Serve TLS with this certificate (PEM).")
+    ] = None,
+    private_key: Annotated[
+        Path | None, typer.Option(help="Use this key of the certificate (PEM).")
+    ] = None,
+    upstream_key_env: Annotated[
+        str | None,
+        typer.Option(help="Read the key of the upstream from this environment variable of Envoy."),
+    ] = None,
+    requests_a_second: Annotated[int, typer.Option(min=1, help="Set the rate limit.")] = 1000,
+    seconds: Annotated[
+        float,
+        typer.Option(
+            help="Set the time for a request, above upstream_seconds and deadline of the policy."
+        ),
+    ] = 330.0,
+    open_on_failure: Annotated[
+        bool,
+        typer.Option(
+            "--open-on-failure", help="Let answers through unchecked if no gateway answers."
+        ),
+    ] = False,
+) -> None:
+    """Write a bootstrap for an Envoy that asks the gateway about each request.
+
+    Keys, TLS, rate limits, retries, outlier detection and access logs are Envoy's.
+
+    Example: evenhand gateway envoy-config --upstream http://127.0.0.1:8080/v1
+    """
+    text = asyncio.run(
+        gateway_envoy_config(
+            upstream,
+            processor=processor,
+            listen=listen,
+            admin=admin,
+            certificate=certificate,
+            private_key=private_key,
+            upstream_key_env=upstream_key_env,
+            requests_a_second=requests_a_second,
+            seconds=seconds,
+            open_on_failure=open_on_failure,
+        )
+    )
+    print(text, end="")
 
 
 @gateway.command()

@@ -246,7 +246,7 @@ class Application:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":
-            await (self._gateway or _not_open)(scope, receive, send)
+            await (self._gateway or not_open)(scope, receive, send)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -264,7 +264,7 @@ class Application:
         await send({"type": "lifespan.shutdown.complete"})
 
 
-async def _not_open(scope: Scope, receive: Receive, send: Send) -> None:
+async def not_open(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer while the endpoint of the agents cannot be asked, so that no check can run."""
     client, path = Client(receive, send), scope["path"]
     if path == "/health":

@@ -11,6 +11,7 @@ from evenhand.core.errors import UserError
 from evenhand.findings.gateway_plan import GatewayPlan, GatewayTraffic
 from evenhand.findings.gateway_plan import gateway_plan as plan_of
 from evenhand.findings.plan import ItemPrice
+from evenhand.gateway.envoy.bootstrap import EnvoySettings, bootstrap
 from evenhand.gateway.keys import new_key
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ async def gateway_serve(
     audit: str | Path | None = None,
     otel: bool = False,
     idle_seconds: int = 30,
+    ext_proc: str | None = None,
     base_url: str | None = None,
     model: str | None = None,
     config: str | Path | None = None,
@@ -64,6 +66,7 @@ async def gateway_serve(
         audit: PostgreSQL URL or a folder, for one row per exchange.
         otel: Send a span for each exchange to OTEL_EXPORTER_OTLP_ENDPOINT.
         idle_seconds: How long a connection may be open without a request.
+        ext_proc: Address for an Envoy that asks over gRPC, such as 127.0.0.1:9001.
         base_url: The endpoint of the agents. Defaults to that of the config, else the upstream.
         model: The model of the agents.
         config: A config file.
@@ -95,6 +98,7 @@ async def gateway_serve(
         audit=_text(audit),
         otel=otel,
         idle_seconds=idle_seconds,
+        ext_proc=ext_proc,
     )
     await rehearse(request, Watch())
     process = await asyncio.create_subprocess_exec(
@@ -148,6 +152,55 @@ async def gateway_plan(
         to_agents=to_agents,
     )
     return plan_of(traffic, price or ItemPrice(calls=3, tokens=500))
+
+
+async def gateway_envoy_config(
+    upstream: str,
+    *,
+    processor: str = "127.0.0.1:9001",
+    listen: str = "127.0.0.1:10000",
+    admin: str = "127.0.0.1:9901",
+    certificate: str | Path | None = None,
+    private_key: str | Path | None = None,
+    upstream_key_env: str | None = None,
+    requests_a_second: int = 1000,
+    seconds: float = 330.0,
+    open_on_failure: bool = False,
+) -> str:
+    """Write a bootstrap for an Envoy that asks a gateway.
+
+    Args:
+        upstream: The endpoint behind Envoy.
+        processor: Where the gateway listens with `ext_proc`.
+        listen: Where Envoy listens.
+        admin: Where Envoy's own figures are.
+        certificate: PEM file of the server's certificate.
+        private_key: PEM file of its key.
+        upstream_key_env: The environment variable of Envoy with the key of the upstream.
+        requests_a_second: Rate limit of one Envoy.
+        seconds: Time for a request: above `upstream_seconds` and `deadline` of the policy.
+        open_on_failure: Let answers through unchecked if no gateway answers.
+
+    Returns:
+        The bootstrap, as YAML.
+
+    Raises:
+        UserError: If an address is not one.
+    """
+    return bootstrap(
+        EnvoySettings(
+            upstream=upstream,
+            processor=processor,
+            listen=listen,
+            admin=admin,
+            certificate=_text(certificate),
+            private_key=_text(private_key),
+            upstream_key_env=upstream_key_env,
+            requests_a_second=requests_a_second,
+            seconds=seconds,
+            open_on_failure=open_on_failure,
+        )
+    )
 
 
 async def gateway_key() -> NewKey:

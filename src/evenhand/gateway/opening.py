@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
+from starlette.types import ASGIApp
+
 from evenhand.core.errors import ModelBusy, UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments.certificates import certificates_of, certificates_of_scorer
@@ -24,7 +26,7 @@ from evenhand.experiments.running import look_at_judges
 from evenhand.experiments.screens import alarm_at
 from evenhand.findings.screen_file import read_screen
 from evenhand.gateway.admission import Admission
-from evenhand.gateway.app import Application, GatewayParts, Serve
+from evenhand.gateway.app import Application, Gateway, GatewayParts, Serve, not_open
 from evenhand.gateway.audit import AuditStore, AuditWriter, ParquetAudit, PostgresAudit
 from evenhand.gateway.books import ExchangeRecorder
 from evenhand.gateway.checking import Checker
@@ -84,6 +86,7 @@ class GatewayRequest:
     audit: str | None = None
     otel: bool = False
     idle_seconds: int = 30
+    ext_proc: str | None = None
 
     def settings(self) -> Config:
         """The config file, whose default model is the upstream where none is named."""
@@ -173,6 +176,9 @@ async def opened(request: GatewayRequest, serve: Serve) -> AsyncIterator[None]:
         gateway = _OpenGateway(request, serve, stack)
         with suppress(ModelBusy):
             await gateway.open()
+        if request.ext_proc:
+            processor = _envoy().served(gateway.behind_envoy, request.ext_proc)
+            await stack.enter_async_context(processor)
         task = asyncio.create_task(gateway.follow())
         try:
             yield
@@ -191,6 +197,7 @@ class _OpenGateway:
         self._parts: GatewayParts | None = None
         self._checks = AsyncExitStack()  # what closes the screens and agents in use
         self._files = PolicyFiles(self._files_in_force)
+        self._behind_envoy: ASGIApp = not_open
 
     async def open(self) -> None:
         """Open all parts and serve. Raises `ModelBusy` if the agents' endpoint is not there."""
@@ -274,9 +281,16 @@ class _OpenGateway:
         loop.call_later(old.policy.grace + CLOSING, lambda: loop.create_task(used.aclose()))
         self._checks = checks
 
+    def behind_envoy(self) -> ASGIApp:
+        """The gateway whose upstream is Envoy."""
+        return self._behind_envoy
+
     def _hand_over(self, parts: GatewayParts) -> None:
         self._serve(parts)
         self._parts = parts
+        if self._request.ext_proc:
+            upstream = _envoy().EnvoyUpstream(self._request.upstream)
+            self._behind_envoy = Gateway(replace(parts, upstream=upstream))
 
     def _files_in_force(self) -> list[Path]:
         if self._parts is None or self._request.policy is None:
@@ -348,6 +362,15 @@ def evaluators(
     return by_route
 
 
+def _envoy() -> Any:
+    try:
+        return importlib.import_module("evenhand.gateway.envoy.processor")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("grpc", "google"):
+            raise
+        raise UserError("--ext-proc needs gRPC: pip install 'evenhand[envoy]'") from None
+
+
 def _otel() -> Any:
     try:
         return importlib.import_module("evenhand.gateway.telemetry")
@@ -403,6 +426,8 @@ async def rehearse(request: GatewayRequest, watch: Watch) -> None:
     _refuse_what_is_not_there(request, policy)
     if request.otel:
         _otel().otlp().shutdown()
+    if request.ext_proc:
+        _envoy()
     Upstream(request.upstream)
     if policy.tenants:
         Keyring({name: tenant.keys for name, tenant in policy.tenants.items()})
@@ -422,9 +447,11 @@ async def rehearse(request: GatewayRequest, watch: Watch) -> None:
 
 
 def _refuse_open_door(request: GatewayRequest, policy: Policy) -> None:
-    if not policy.tenants and not _only_here(request.host):
+    hosts = [request.host, *([request.ext_proc.rpartition(":")[0]] if request.ext_proc else [])]
+    open_to = [host for host in hosts if not _only_here(host.strip("[]"))]
+    if not policy.tenants and open_to:
         raise UserError(
-            f"anybody who reaches {request.host} could use the upstream: name tenants in the "
+            f"anybody who reaches {open_to[0]} could use the upstream: name tenants in the "
             "policy, with a key each (`evenhand gateway key`), or listen at 127.0.0.1"
         )
     if request.replicas > 1 and request.quotas is None:

@@ -1,0 +1,1 @@
+"""The gateway behind Envoy: an external processor, and the bootstrap of an Envoy that asks it."""
