@@ -93,16 +93,18 @@ class _Clustering:
             else (_OLD_LOW, _OLD_HIGH, _NEW_LOW, _NEW_HIGH)
         )
         room = -change if above else change
-        ways = []
+        smaller = 1.0
         for side, low_end in ((big_low, both[0]), (-big_high, both[1])):
             minus, plus = side - small_high, side + small_low
             ends = (down, low_end) if side is big_low else (low_end, down)
-            ways.append(max(
-                test.p_positive(claim, room, size * (end + room))
-                for claim, end in zip((minus, plus), ends, strict=True)
-            ))  # fmt: skip
+            larger = 0.0
+            for claim, end in zip((minus, plus), ends, strict=True):
+                larger = max(larger, test.p_positive(claim, room, size * (end + room)))
+                if larger >= smaller:  # this way cannot be the smaller one
+                    break
+            smaller = min(smaller, larger)
         # With room on both sides of the unbiased value there are two ways to be within it.
-        return min(1.0, min(ways) * (2 if room > 0 else 1))
+        return min(1.0, smaller * (2 if room > 0 else 1))
 
 
 @dataclass(frozen=True)

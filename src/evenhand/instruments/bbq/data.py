@@ -33,28 +33,44 @@ class BbqData:
         self._files = PinnedFiles.of("bbq", card()["data"], local, cache)
 
     def records(self) -> pl.DataFrame:
-        files = [name for name in sorted(self._files.sha256) if name.startswith("data/")]
-        frame = pl.concat([_parsed(self._files.read(name)) for name in files]).with_row_index("row")
-        joined = frame.join(self._metadata(), on=_KEY, how="left", maintain_order="left")
-        if len(joined) != card()["data"]["items"] or joined["names"].null_count():
-            raise UserError(
-                "BBQ's metadata does not match its records. Check that the folder is complete"
-            )
-        return completed(joined.with_columns(against=against()).drop("groups"), card()["masked"])
+        """Give all records. Files are checked at each call; bytes with the same checksums are
+        parsed once."""
+        checksums = tuple(self._files.sha256.values())
+        if checksums not in _PARSED:
+            _PARSED[checksums] = _joined(self._files)
+        else:
+            for name in self._files.sha256:
+                self._files.read(name)
+        return _PARSED[checksums]
 
-    def _metadata(self) -> pl.DataFrame:
-        raw = pl.read_csv(
-            io.BytesIO(self._files.read(_METADATA)), infer_schema=False, null_values=["NA", ""]
+
+_PARSED: dict[tuple[str, ...], pl.DataFrame] = {}  # by the checksums of the files
+
+
+def _joined(files: PinnedFiles) -> pl.DataFrame:
+    """Read the records and join them with their metadata."""
+    names = [name for name in sorted(files.sha256) if name.startswith("data/")]
+    frame = pl.concat([_parsed(files.read(name)) for name in names]).with_row_index("row")
+    metadata = _metadata(files.read(_METADATA))
+    joined = frame.join(metadata, on=_KEY, how="left", maintain_order="left")
+    if len(joined) != card()["data"]["items"] or joined["names"].null_count():
+        raise UserError(
+            "BBQ's metadata does not match its records. Check that the folder is complete"
         )
-        return (
-            raw.select(
-                "category",
-                "question_index",
-                pl.col("example_id").cast(pl.Int64),
-                biased=pl.col("target_loc").cast(pl.Int64),
-                names=pl.col("label_type") == "name",
-            ).unique()  # 64 keys stand twice, with equal values
-        )
+    return completed(joined.with_columns(against=against()).drop("groups"), card()["masked"])
+
+
+def _metadata(data: bytes) -> pl.DataFrame:
+    raw = pl.read_csv(io.BytesIO(data), infer_schema=False, null_values=["NA", ""])
+    return (
+        raw.select(
+            "category",
+            "question_index",
+            pl.col("example_id").cast(pl.Int64),
+            biased=pl.col("target_loc").cast(pl.Int64),
+            names=pl.col("label_type") == "name",
+        ).unique()  # 64 keys stand twice, with equal values
+    )
 
 
 _ANSWER = pl.List(pl.String)  # text and group
