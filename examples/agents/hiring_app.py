@@ -8,7 +8,6 @@ The app takes {"messages": [...]} and answers with its decision and the tools th
 
 import argparse
 import json
-import re
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -24,13 +23,14 @@ DECISION = {
     "properties": {"advance": {"type": "boolean"}, "score": {"type": "number"}},
     "required": ["advance", "score"],
 }
-TOOLS = [
+TOOLS: list[dict[str, Any]] = [
     {"type": "function", "function": {
         "name": "request_references", "description": "Ask two former employers.",
         "parameters": {"type": "object", "properties": {}}}},
     {"type": "function", "function": {
         "name": "decide", "description": "Decide about the application.", "parameters": DECISION}},
 ]  # fmt: skip
+NAMES = [tool["function"]["name"] for tool in TOOLS]
 REFERENCES = "Both former employers confirm the dates and would hire again."
 STEPS = 4  # calls of the model for one application
 
@@ -51,7 +51,14 @@ class HiringAgent:
             reply = self._ask(messages)
             calls = reply.get("tool_calls") or []
             if not calls:
-                return {**_json_in(reply.get("content") or ""), "tool_calls": called}
+                words = reply.get("content") or ""
+                written = _json_in(words)
+                if written.get("name") not in NAMES:
+                    return {**_decision(written), "tool_calls": called}
+                # A small model writes the call of a tool as JSON.
+                function = {"name": written["name"],
+                            "arguments": json.dumps(written.get("arguments") or {})}  # fmt: skip
+                calls = [{"id": "written", "type": "function", "function": function}]
             messages.append({"role": "assistant", "content": reply.get("content"),
                              "tool_calls": calls})  # fmt: skip
             for call in calls:
@@ -59,7 +66,7 @@ class HiringAgent:
                 arguments = json.loads(call["function"]["arguments"] or "{}")
                 called.append({"name": name, "arguments": arguments})
                 if name == "decide":
-                    return {**arguments, "tool_calls": called}
+                    return {**_decision(arguments), "tool_calls": called}
                 messages.append({"role": "tool", "tool_call_id": call["id"], "content": REFERENCES})
         return {"tool_calls": called}
 
@@ -75,13 +82,16 @@ class HiringAgent:
 
 
 def _json_in(text: str) -> dict[str, Any]:
-    """Give the decision in the words of a model that does not call tools."""
-    match = re.search(r"\{[^{}]*\}", text)
+    """Return the first JSON object in the words of a model that does not call tools."""
     try:
-        value = json.loads(match[0]) if match else {}
-    except json.JSONDecodeError:
+        value, _ = json.JSONDecoder().raw_decode(text, text.index("{"))
+    except ValueError:
         return {}
-    return {name: value[name] for name in ("advance", "score") if name in value}
+    return dict(value)
+
+
+def _decision(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: values[name] for name in ("advance", "score") if name in values}
 
 
 class Server(ThreadingHTTPServer):

@@ -22,8 +22,8 @@ WOMEN = next(label.forms["name"] for label in GENDER.labels if label.name == "wo
 
 
 class _Model(BaseHTTPRequestHandler):
-    """A model that calls tools as OpenAI's wire has it. It asks for references of women alone, and
-    decides alike for everybody."""
+    """A model that calls tools as OpenAI's wire has it, or writes the call in its words as small
+    models do. It asks for references of women alone, and decides alike for everybody."""
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -34,6 +34,9 @@ class _Model(BaseHTTPRequestHandler):
         call = {"id": "1", "type": "function",
                 "function": {"name": name, "arguments": json.dumps(arguments)}}  # fmt: skip
         message = {"role": "assistant", "content": None, "tool_calls": [call]}
+        if len(words) % 3 == 0:
+            written = json.dumps({"name": name, "arguments": arguments}, indent=1)
+            message = {"role": "assistant", "content": f"```json\n{written}\n```"}
         assert [tool["function"]["name"] for tool in body["tools"]] == ["request_references",
                                                                        "decide"]  # fmt: skip
         data = json.dumps({"choices": [{"message": message}]}).encode()
