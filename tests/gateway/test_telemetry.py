@@ -456,7 +456,7 @@ async def test_the_command_sends_what_is_left_when_it_ends_and_says_in_its_metri
     assert (span.trace_id.hex(), span.parent_span_id.hex()) == (TRACE, PARENT)
     assert attributes(span)["evenhand.id"] == name
     [event] = span.events
-    assert attributes(event)["gen_ai.evaluation.name"] == "offline"
+    assert attributes(event)["gen_ai.evaluation.name"] == "staged"
     assert attributes(event)["gen_ai.evaluation.score.label"] == "passed"
 
 

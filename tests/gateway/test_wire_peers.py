@@ -108,13 +108,14 @@ def test_no_choice_ends_before_the_last_word(sample: Sample) -> None:
 
 def _ends(event: Any) -> bool:
     if event == DONE or "choices" not in event:
-        return bool(event != DONE and event["type"] == "response.completed")
+        return event != DONE and event["type"] in ("response.completed", "message_delta")
     return any(choice["finish_reason"] for choice in event["choices"])
 
 
 def _words(event: Any) -> str:
     if event == DONE or "choices" not in event:
-        return event["delta"] if event != DONE and "delta" in event else ""
+        delta = event.get("delta", "") if event != DONE else ""
+        return delta if isinstance(delta, str) else delta.get("text", "")
     return "".join(
         c.get("text") or c.get("delta", {}).get("content") or "" for c in event["choices"]
     )
