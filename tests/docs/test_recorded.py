@@ -28,9 +28,8 @@ ITEMS = {
     "repaired": 88,
     "repaired-0.013": 88,
     "bbq440": 440,
-    "bbq343/ambiguous/default": 91,  # of 110: what the machine allowed
-    "bbq343/ambiguous/detect_first-0.013": 107,
-    "bbq343/ambiguous/fairness": 11,
+    "bbq343/ambiguous/self_consistency": 47,  # of 110: what the time allowed
+    "bbq343": 110,
     "papers": 88,
     "counterfactual": 420,
     "rldf/debate": 10,

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from evenhand.findings.comparison import change_between, compare
+from evenhand.findings.decision_rules import adjusted
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.runs.store import RunReader
 from tests.docs.test_code_blocks import ROOT
@@ -60,12 +61,28 @@ def test_the_section_holds_the_change_of_the_live_answers_to_the_new_sample() ->
     )
     compared = compare(Bbq(), default, repaired)
     change = change_between(Bbq(), default, repaired, support_sample.HARM)
-    assert (change.n, change.clusters) == (91, 91)  # a question of each template
+    assert (change.n, change.clusters) == (110, 110)  # a question of each template
     ends = f"({change.low:+.2f} to {change.high:+.2f})"
     row = f"| {change.before:.2f} | {change.after:.2f} | {change.difference:+.2f} {ends} |"
     assert row in _section()
     flips = compared.flips["accuracy_ambiguous"]
-    assert (flips.fixed, flips.broken) == (62, 0)
+    assert (flips.fixed, flips.broken) == (72, 0)
+
+
+def test_the_section_holds_the_two_claims_that_were_registered_with_their_adjusted_p() -> None:
+    remedy = RunReader(SAMPLE / "ambiguous/detect_first-0.013")
+    references = [RunReader(SAMPLE / "ambiguous" / arm) for arm in ("fairness", "self_consistency")]
+    family = adjusted(
+        [change_between(Bbq(), run, remedy, support_sample.HARM) for run in references]
+    )
+    for change, count, p in zip(family, (110, 46), ("< 0.001", "0.027"), strict=True):
+        ends = f"({change.low_adjusted:+.2f} to {change.high_adjusted:+.2f})"
+        row = f"| {change.before:.2f} | {change.after:.2f} | {change.difference:+.2f} {ends} |"
+        assert row in _section()
+        assert change.n == count
+        assert change.p_adjusted <= 0.05
+        assert f"Holm p {p}" in _section()
+        assert p == ("< 0.001" if change.p_adjusted < 0.001 else f"{change.p_adjusted:.3f}")
 
 
 def test_the_section_holds_the_comparison_with_a_vote_of_one_call() -> None:
