@@ -77,7 +77,7 @@ def free_text(text: str) -> dict[str, Any]:
     words = text.strip()
     need(0 < len(words) <= 20_000)
     need_whole_characters(words)
-    return {"text": words}
+    return {"text": words, "tool_calls": ()}
 
 
 # -- items ---------------------------------------------------------------------------------------
@@ -109,6 +109,9 @@ def item(line: bytes, position: int) -> dict[str, Any]:
         "tags": tags,
         "history": (),
         "tool_turns": (),
+        "tools": (),
+        "answer_calls": (),
+        "follow_ups": (),
     }
 
 
