@@ -208,7 +208,7 @@ def agree_with_the_reader(out: Path, found: Committed) -> None:
     reader = RunReader(out)
     parts = sum(1 for name in found.files if name.startswith("results/"))
     assert reader.verify() == parts
-    rows = [{**row, "conversation": None} for row in _in_order(found.results)]
+    rows = [{"conversation": None, "tool_calls": None, **row} for row in _in_order(found.results)]
     assert reader.results().collect().to_dicts() == rows
     assert reader.turns().collect().height == len(found.turns)
     assert reader.totals().items == len(found.results)
