@@ -80,6 +80,7 @@ def test_the_section_holds_the_two_claims_that_were_registered_with_their_adjust
         row = f"| {change.before:.2f} | {change.after:.2f} | {change.difference:+.2f} {ends} |"
         assert row in _section()
         assert change.n == count
+        assert change.p_adjusted is not None
         assert change.p_adjusted <= 0.05
         assert f"Holm p {p}" in _section()
         assert p == ("< 0.001" if change.p_adjusted < 0.001 else f"{change.p_adjusted:.3f}")
