@@ -123,7 +123,7 @@ def test_a_result_rests_on_its_own_turns_also_when_the_model_never_says_the_same
         pass
     Runner(noisy).finish()
     found = check_whole(Path(job.out), job.items)
-    single = [{**row, "conversation": None} for row in found.results]
+    single = [{"conversation": None, "tool_calls": None, **row} for row in found.results]
     assert replayed(noisy) == sorted(single, key=lambda row: row["position"])
     FIGURES.update({"kills": bill.kills})
 

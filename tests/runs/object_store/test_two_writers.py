@@ -175,6 +175,6 @@ def test_lines_that_a_paused_writer_sends_after_a_take_over_are_void(
     asyncio.run(run(plan, replayed, progress=Progress(), stop=StopSignal()))
     again = RunReader(replayed).results().collect().to_dicts()
     # A part without conversations has no column of them.
-    single = [{**row, "conversation": None} for row in found.results]
+    single = [{"conversation": None, "tool_calls": None, **row} for row in found.results]
     assert again == sorted(single, key=lambda row: int(row["position"]))
     assert not open_folder(job.out).names("journal")
