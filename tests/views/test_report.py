@@ -15,6 +15,7 @@ from evenhand.cli.app import app
 from evenhand.experiments.dossiers import dossier_of
 from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.comparison import compare, together
+from evenhand.findings.estimates import Bounds
 from evenhand.findings.examples import choose
 from evenhand.instruments import instrument_named
 from evenhand.instruments.bbq.instrument import Bbq
@@ -33,6 +34,7 @@ from evenhand.views.blocks import (
     diff,
 )
 from evenhand.views.dossier_summary import RunNames
+from evenhand.views.report_page import tiles
 from evenhand.views.visible import visible
 from tests.coded import coded
 from tests.errors import assert_names, raises_naming
@@ -92,6 +94,28 @@ def test_the_first_screen_has_three_numbers_of_the_first_comparison_and_names_no
     assert not [word for word in named if str(KEPT) in word]
     whole = page_of(dossier, full=True)
     assert whole[: len(first)] == first
+
+
+def test_a_number_with_missing_answers_has_its_worst_case_bounds_on_the_first_screen(
+    dossier: CombinedReport,
+) -> None:
+    """A mean that leaves out answers must not look complete."""
+    report = dossier.reports[0]
+    measure = report.instrument.primary()[0]
+    bounds = Bounds(missing=3, low=-0.75, high=0.5)
+    estimates = tuple(
+        replace(estimate, bounds=bounds) if estimate.name == measure.name else estimate
+        for estimate in report.estimates
+    )
+    [tile, *_] = tiles(replace(report, estimates=estimates))
+    assert tile.label == measure.label
+    assert "-0.75 to +0.50" in tile.detail
+
+
+def test_a_single_cluster_has_no_interval_on_the_first_screen(dossier: CombinedReport) -> None:
+    report = dossier.reports[0]
+    alone = tuple(replace(estimate, clusters=1) for estimate in report.estimates)
+    assert not any("95% CI" in tile.detail for tile in tiles(replace(report, estimates=alone)))
 
 
 def test_runs_of_one_model_and_method_are_named_by_their_folders_too() -> None:

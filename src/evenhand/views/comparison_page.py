@@ -185,6 +185,13 @@ def changes(comparison: Comparison, family: tuple[Change, ...], title: str, full
     return Grid(columns, tuple(rows), tuple(tones), title)
 
 
+def _ends(change: Change, measure: Measure) -> str:
+    """Write the interval of a change, or why there is none."""
+    ends = numbers.change_interval(change, measure)
+    is_interval = change.interval is not None and change.clusters != 1
+    return f"95% CI {ends}" if is_interval else ends
+
+
 _BY_TONE: dict[Tone, int] = {"bad": 0, "good": 1}
 
 
@@ -195,8 +202,7 @@ def tiles(comparison: Comparison) -> tuple[Tile, ...]:
             label=measure.label,
             value=f"{numbers.value(change.before, measure)} → "
             f"{numbers.value(change.after, measure)}",
-            detail=f"{numbers.signed(change.effect, measure)}, "
-            f"95% CI {numbers.change_interval(change, measure)}",
+            detail=f"{numbers.signed(change.effect, measure)}, {_ends(change, measure)}",
             tone=mark(change, measure)[1],
         )
         for change, measure in comparison.judged()

@@ -152,9 +152,12 @@ def tiles(report: Report) -> tuple[Tile, ...]:
         estimate = report[measure.name]
         if estimate.value is not None:
             ends = numbers.interval(estimate, measure)
-            interval = f"95% CI {ends}" if estimate.low is not None else ends
+            is_interval = estimate.low is not None and estimate.clusters != 1
+            detail = f"95% CI {ends}" if is_interval else ends
+            if bounds := numbers.if_known(estimate.bounds, measure):
+                detail += f"; {_IF_KNOWN} {bounds}"
             value = numbers.value(estimate.value, measure)
-            tiles.append(Tile(label=measure.label, value=value, detail=interval))
+            tiles.append(Tile(label=measure.label, value=value, detail=detail))
     return tuple(tiles[:MOST_TILES])
 
 
