@@ -201,6 +201,7 @@ class _OpenGateway:
 
     async def open(self) -> None:
         """Open all parts and serve. Raises `ModelBusy` if the agents' endpoint is not there."""
+        self._files.reading()
         policy, settings = self._request.read(), self._request.settings()
         async with AsyncExitStack() as stack:
             self._checks = await stack.enter_async_context(AsyncExitStack())
@@ -293,9 +294,10 @@ class _OpenGateway:
             self._behind_envoy = Gateway(replace(parts, upstream=upstream))
 
     def _files_in_force(self) -> list[Path]:
-        if self._parts is None or self._request.policy is None:
+        if self._request.policy is None:
             return []
-        screens = {check.screen for check in self._parts.policy.checks()}
+        checks = () if self._parts is None else self._parts.policy.checks()
+        screens = {check.screen for check in checks}
         files = [self._request.policy, *(name for name in screens if name.endswith(".json"))]
         return [Path(name) for name in files]
 

@@ -25,8 +25,13 @@ class PolicyFiles:
         """
         self._files = files
         self._asked = asyncio.Event()
+        self._read: dict[Path, tuple[int, int, int] | None] = {}  # before the policy was read
         self.healthy = True
         self.problem = ""
+
+    def reading(self) -> None:
+        """Say that the policy is read now: what changes from here on is read again."""
+        self._read = self._versions()
 
     async def changes(self, look_seconds: float = _LOOK_SECONDS) -> AsyncIterator[None]:
         """Yield each time that the policy must be read again.
@@ -37,7 +42,7 @@ class PolicyFiles:
         Yields:
             Nothing; the caller reads the policy and then says `accepted` or `refused`.
         """
-        before = self._versions()
+        before = {path: self._read.get(path, at) for path, at in self._versions().items()}
         with _by_hangup(self._asked.set):
             while True:
                 with contextlib.suppress(TimeoutError):

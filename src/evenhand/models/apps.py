@@ -127,6 +127,8 @@ class AppModel(RemoteModel):
             if not isinstance(answer, Mapping) or key not in answer:
                 return _refused(f"its reply has no {self._answer_at!r}")
             answer = answer[key]
+        if answer is None:
+            return _refused("its reply is null, and holds no answer")
         text = answer if isinstance(answer, str) else orjson.dumps(answer).decode()
         message = {"role": "assistant", "content": text}
         return 200, {}, orjson.dumps({"choices": [{"message": message, "finish_reason": "stop"}]})
@@ -184,10 +186,9 @@ class CommandApp(AppModel):
         try:
             out, err = await process.communicate(asked)
         finally:
-            if process.returncode is None:  # its time is over
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                await process.wait()
+            with contextlib.suppress(ProcessLookupError):  # what it started may go on without it
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
         if process.returncode:
             last = err.decode("utf-8", "replace").strip()[-_MOST_SAID:]
             return _refused(f"{self._words[0]} ended with code {process.returncode}: {last}")

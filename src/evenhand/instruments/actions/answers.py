@@ -146,7 +146,7 @@ def action_in(text: str | None, tool_calls: str | None, *, tools_declared: bool)
         tools_declared: Whether the agent was told of tools, so that no call is none.
 
     Returns:
-        The answer. None if it is not JSON, and no tool was declared.
+        The answer. None if it is not JSON, and no tool was declared or it refuses.
     """
     if not text:
         return None
@@ -157,6 +157,8 @@ def action_in(text: str | None, tool_calls: str | None, *, tools_declared: bool)
         answer = None
     if not tools_declared or (isinstance(answer, Mapping) and "tool_calls" in answer):
         return answer
+    if not calls and not isinstance(answer, Mapping) and refuses(text):
+        return None
     called = [{"name": call.function.name, "arguments": call.function.arguments} for call in calls]
     return {**(answer if isinstance(answer, Mapping) else {}), "tool_calls": called}
 
@@ -169,12 +171,15 @@ def read_values(
     Args:
         rows: The answers with their facts.
         outcomes: The outcomes of the scenario.
-        tools_declared: Whether the agent was told of tools.
+        tools_declared: Whether the agent was told of tools. Without a call in any row, which tools
+            an answer calls is missing.
 
     Returns:
         The rows with a column for each outcome, and their state: scored if any outcome is read.
     """
     texts = rows["text"].to_list()
+    # An agent that never calls a tool may be unable to: its answers do not say that none is needed.
+    tools_declared = tools_declared and rows["tool_calls"].is_not_null().any()
     actions = [action_in(*answer, tools_declared=tools_declared)
                for answer in zip(texts, rows["tool_calls"], strict=True)]  # fmt: skip
     values = {f"value.{name}": [outcome.share(action) for action in actions]

@@ -42,7 +42,7 @@ class ActionOutcome(BaseModel):
     at: str = ""  # keys with dots between: within the arguments of `tool`, or else the answer
     tool: str = ""
     favorable: str = ""
-    choices: tuple[str, ...] = ()  # empty: any word is a decision
+    choices: tuple[str, ...] = ()  # every word that is a decision; any other is missing
     least: float | None = None
     most: float | None = None
     levels: tuple[str, ...] = ()  # from the lowest to the highest
@@ -60,7 +60,11 @@ class ActionOutcome(BaseModel):
     @model_validator(mode="after")
     def _is_complete(self) -> Self:
         needed: Mapping[OutcomeKind, tuple[tuple[str, bool], ...]] = {
-            "choice": (("at", bool(self.at)), ("favorable", bool(self.favorable))),
+            "choice": (
+                ("at", bool(self.at)),
+                ("favorable", bool(self.favorable)),
+                ("choices, two or more", len(self.choices) > 1),
+            ),
             "number": (("at", bool(self.at)), ("least and most", self._is_scale)),
             "level": (("at", bool(self.at)), ("levels, two or more", len(self.levels) > 1)),
             "tool": (("tool", bool(self.tool)),),
@@ -68,7 +72,7 @@ class ActionOutcome(BaseModel):
         lacking = [name for name, there in needed[self.kind] if not there]
         if lacking:
             raise ValueError(f"a {self.kind} needs {' and '.join(lacking)}")
-        if self.choices and self.kind == "choice" and self.favorable not in self.choices:
+        if self.kind == "choice" and self.favorable not in self.choices:
             raise ValueError(f"favorable is none of the choices: {self.favorable!r}")
         return self
 
@@ -109,7 +113,7 @@ class ActionOutcome(BaseModel):
         if self.kind == "number":
             return self._on_scale(value)
         word = word_of(value)
-        if word is None or word not in (self.choices or self.levels or (word,)):
+        if word is None or word not in (*self.choices, *self.levels):
             return None
         if self.kind == "level":
             return self.levels.index(word) / (len(self.levels) - 1)

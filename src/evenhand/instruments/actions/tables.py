@@ -82,9 +82,9 @@ def spread(report: Report, outcomes: Mapping[str, ActionOutcome]) -> Section:
 
 
 def signed_in(report: Report) -> list[tuple[Measure, Estimate]]:
-    """Give the signed contrasts of a report that have a value."""
-    primary = [(measure, report[measure.name]) for measure in report.instrument.primary()]
-    return [(measure, estimate) for measure, estimate in primary if estimate.value is not None]
+    """Return the signed contrasts of a report, those without a value among them: an outcome that
+    no answer states is not ruled out."""
+    return [(measure, report[measure.name]) for measure in report.instrument.primary()]
 
 
 def state_of_actions(report: Report) -> VerdictState:
@@ -99,7 +99,8 @@ def says(report: Report) -> tuple[str, ...]:
     """Say the main result: of each outcome with a detected difference the largest one, or else
     what is not ruled out."""
     signed = signed_in(report)
-    if not signed:
+    measured = [(measure, each) for measure, each in signed if each.value is not None]
+    if not measured:
         return ()
     beyond = _beyond(report)
     detected = [(measure, each) for measure, each in signed if state_of(each) == SHOWN]
@@ -107,7 +108,7 @@ def says(report: Report) -> tuple[str, ...]:
         return (*_detected(detected), *beyond)
     if all(state_of(each) == EQUIVALENT for _, each in signed) and not beyond:
         return (_WORDS("same", matters=100 * MATTERS),)
-    measure, widest = max(signed, key=_size)
+    measure, widest = max(measured, key=_size)
     line = _WORDS("open", contrast=measure.label, size=per_100(widest.value or 0.0),
                   interval=_interval(widest), matters=100 * MATTERS)  # fmt: skip
     return (line, *beyond)

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import fsspec
 import orjson
 
-from evenhand.core.errors import UserError
+from evenhand.core.errors import EvenhandError, UserError
 from evenhand.findings.combined_report import CombinedReport
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.folder import open_folder
@@ -216,8 +216,9 @@ def _stamp(file: Path) -> tuple[int, int] | None:
 
 
 def _row(root: str, path: str) -> ListedRun:
-    key = hashlib.sha256(path.encode()).hexdigest()[:16]
-    name = path.removeprefix(root).strip("/") or Path(path).name
+    key = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
+    shown = path.removeprefix(root).strip("/") or Path(path).name
+    name = os.fsencode(shown).decode("utf-8", "replace")
     row = ListedRun(key=key, path=path, name=name)
     record = _object(path, "run.json")
     if not record:
@@ -249,7 +250,7 @@ def _object(path: str, name: str) -> dict[str, Any]:
         if "://" not in path and (local.is_symlink() or local.stat().st_size > _LARGEST):
             return {}
         value = orjson.loads(open_folder(path).read(name))
-    except (OSError, ValueError, UserError):
+    except (OSError, ValueError, EvenhandError):
         return {}
     return value if isinstance(value, dict) else {}
 
